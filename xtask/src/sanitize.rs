@@ -92,7 +92,7 @@ enum Sanitizer {
 /// The tests that are run by default: programs, and parts of their tests' names. Of the file tests
 /// only those in which operations are dropped, forgotten and outlived.
 const USUAL: &[(&str, &[&str])] = &[
-    ("blitz_io", &["engine::fork::", "engine::ring::", "engine::lease::", "engine::preempt::"]),
+    ("blitz_io", &["engine::fork::", "engine::uring::", "engine::lease::", "engine::preempt::"]),
     ("it", &["parallel_"]),
     ("fs", &["hostile::", "at_once::", "offsets::", "files::"]),
     ("preempt", &["preempting::", "bridges::"]),

@@ -17,7 +17,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["work"],
     &["wait"],
     &["driver", "wheel", "threads"],
-    &["ring", "signals"],
+    &["uring", "signals"],
     &["pool", "preempt", "local"],
     &["fork", "blocking"],
     &["fiber"],

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, task::Waker};
 
-use crate::engine::wait::line::{Line, Place, Waiter};
+use crate::engine::wait::wait_queue::{WaitQueue, Waiter, WaiterState};
 
 /// Makes sure that the waiter is in the wait queue and that `waker` is woken.
 ///
@@ -14,11 +14,11 @@ use crate::engine::wait::line::{Line, Place, Waiter};
 ///
 /// # Safety
 /// 1. The caller owns the waiter, and calls `remove` before the waiter is dropped, unless it has
-///    LEFT.
+///    DISMISSED.
 /// 2. If the waiter is in a wait queue, it is in this one.
 #[must_use]
 pub(super) unsafe fn stand<D>(
-    line: &mut Line<D>,
+    line: &mut WaitQueue<D>,
     waiter: Pin<&Waiter<D>>,
     data: D,
     waker: &Waker,
@@ -35,7 +35,7 @@ pub(super) unsafe fn stand<D>(
         *spare = Some(unsafe { line.renew(waiter, new) });
         return true;
     }
-    if waiter.place() == Place::Left {
+    if waiter.state() == WaiterState::Dismissed {
         waiter.settle();
     }
     // SAFETY: 1. of `with_data`: by our obligation 1 the caller owns the waiter, and it is OUT.
@@ -50,5 +50,5 @@ pub(super) unsafe fn stand<D>(
 /// Clones `waker` if the waiter is not in a wait queue; called before the lock is taken.
 #[inline]
 pub(super) fn spare_for<D>(waiter: &Waiter<D>, waker: &Waker) -> Option<Waker> {
-    (waiter.place() != Place::In).then(|| waker.clone())
+    (waiter.state() != WaiterState::In).then(|| waker.clone())
 }

@@ -14,7 +14,7 @@ pub(crate) mod driver;
 pub(crate) mod wheel;
 #[cfg(all(feature = "net", target_os = "linux"))]
 #[allow(dead_code, unused_imports, reason = "who has no sockets has no use for some")]
-pub(crate) mod ring;
+pub(crate) mod uring;
 #[cfg(feature = "signal")]
 pub(crate) mod signals;
 pub(crate) mod threads;

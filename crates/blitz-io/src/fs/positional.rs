@@ -192,7 +192,7 @@ impl File {
             }
             #[cfg(feature = "net")]
             if inline::wish() == inline::Wish::Ring && self.settled_nature() == Nature::Local {
-                let (count, back) = super::raw::read_by_ring(self.std(), filling, offset).await;
+                let (count, back) = super::raw::read_by_uring(self.std(), filling, offset).await;
                 if let Some(count) = count {
                     return (Ok(count), back);
                 }

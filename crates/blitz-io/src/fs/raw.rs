@@ -344,16 +344,16 @@ pub(super) fn know(file: &File) -> io::Result<Known> {
 /// blocks. Returns `None`, with nothing read, if there is no ring or it reports anything but a
 /// count.
 #[cfg(all(target_os = "linux", feature = "net"))]
-pub(super) async fn read_by_ring<B: OwnedBufMut>(
+pub(super) async fn read_by_uring<B: OwnedBufMut>(
     file: &File,
     mut filling: Filling<B>,
     offset: u64,
 ) -> (Option<usize>, Filling<B>) {
     use crate::{
-        engine::ring::{
-            Ring,
-            flight::must_begin_again,
-            verb::{Verb, length},
+        engine::uring::{
+            Uring,
+            op_future::must_resubmit,
+            op_kind::{OpKind, length},
         },
         runtime::context,
     };
@@ -361,8 +361,8 @@ pub(super) async fn read_by_ring<B: OwnedBufMut>(
     let (Some(driver), Ok(_)) = (context::steady_io_driver(), position(offset)) else {
         return (None, filling);
     };
-    while let Some(ring) = Ring::of(&driver) {
-        let verb = |filling: &mut Filling<B>| Verb::Read {
+    while let Some(uring) = Uring::of(&driver) {
+        let op_kind = |filling: &mut Filling<B>| OpKind::Read {
             fd: file.as_raw_fd(),
             memory: filling.rest(),
             length: length(filling.room()),
@@ -372,9 +372,9 @@ pub(super) async fn read_by_ring<B: OwnedBufMut>(
         // moved, by the contract of `OwnedBuf`, and may be written through that pointer, by the
         // contract of `OwnedBufMut`; only the payload accesses it. 2. `file` is borrowed, so its
         // descriptor is open.
-        let begun = unsafe { ring.submit(filling, verb) };
+        let begun = unsafe { uring.submit(filling, op_kind) };
         let (result, back) = match begun {
-            Ok(flight) => flight.await,
+            Ok(op) => op.await,
             Err((_, back)) => return (None, back),
         };
         filling = back;
@@ -382,7 +382,7 @@ pub(super) async fn read_by_ring<B: OwnedBufMut>(
             filling.advance(count);
             return (Some(count), filling);
         }
-        if !must_begin_again(result) {
+        if !must_resubmit(result) {
             break;
         }
     }

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use crate::engine::wait::many::Many;
+use crate::engine::wait::future_set::FutureSet;
 
 /// Waits for all of many futures and returns their outputs in the order of the futures.
 ///
@@ -80,7 +80,7 @@ where
 
 /// Futures, and the outputs of those that have completed.
 struct Gathered<F, T> {
-    many: Many<F>,
+    many: FutureSet<F>,
     outputs: Vec<Option<T>>,
     done: bool,
 }
@@ -91,7 +91,7 @@ impl<F: Future, T> Gathered<F, T> {
         I: IntoIterator<Item: IntoFuture<IntoFuture = F>>,
     {
         // In order: all must complete, so it does not matter which one begins.
-        let many = Many::new(futures.into_iter().map(IntoFuture::into_future), |_| 0);
+        let many = FutureSet::new(futures.into_iter().map(IntoFuture::into_future), |_| 0);
         let outputs = (0..many.running()).map(|_| None).collect();
         Self { many, outputs, done: false }
     }

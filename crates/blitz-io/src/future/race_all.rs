@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use crate::engine::wait::many::Many;
+use crate::engine::wait::future_set::FutureSet;
 
 /// Waits for the first of many futures to complete, and drops the others.
 ///
@@ -86,11 +86,11 @@ where
 }
 
 #[track_caller]
-fn starters<I, F: Future>(futures: I) -> Many<F>
+fn starters<I, F: Future>(futures: I) -> FutureSet<F>
 where
     I: IntoIterator<Item: IntoFuture<IntoFuture = F>>,
 {
-    let many = Many::new(futures.into_iter().map(IntoFuture::into_future), super::anyone);
+    let many = FutureSet::new(futures.into_iter().map(IntoFuture::into_future), super::anyone);
     assert!(many.running() > 0, "a race without futures has no end: give it one at least");
     many
 }
@@ -107,7 +107,7 @@ where
 /// ```
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct RaceAll<F> {
-    many: Many<F>,
+    many: FutureSet<F>,
     done: bool,
 }
 
@@ -142,7 +142,7 @@ impl<F> fmt::Debug for RaceAll<F> {
 /// ```
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct RaceOk<F, E> {
-    many: Many<F>,
+    many: FutureSet<F>,
     errors: Vec<Option<E>>,
     done: bool,
 }

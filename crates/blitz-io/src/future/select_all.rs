@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::engine::wait::many::Many;
+use crate::engine::wait::future_set::FutureSet;
 
 /// Creates a set of many futures that can be awaited one by one, in the order in which they
 /// complete.
@@ -38,7 +38,9 @@ pub fn select_all<I>(futures: I) -> SelectAll<<I::Item as IntoFuture>::IntoFutur
 where
     I: IntoIterator<Item: IntoFuture>,
 {
-    SelectAll { many: Many::new(futures.into_iter().map(IntoFuture::into_future), super::anyone) }
+    SelectAll {
+        many: FutureSet::new(futures.into_iter().map(IntoFuture::into_future), super::anyone),
+    }
 }
 
 /// Set of futures that have not completed yet, created by [`select_all`].
@@ -57,7 +59,7 @@ where
 /// # });
 /// ```
 pub struct SelectAll<F> {
-    many: Many<F>,
+    many: FutureSet<F>,
 }
 
 impl<F: Future> SelectAll<F> {

@@ -266,7 +266,7 @@ mod models {
     use crate::{
         engine::{
             prim::{Arc, model, thread},
-            wait::bell::{Bell, block_on},
+            wait::test_waker::{CountingWaker, block_on},
         },
         io::ReadBuf,
     };
@@ -345,8 +345,8 @@ mod models {
         model(|| {
             let (shared, one) = pipe(1);
             let two = Closes::new(shared.clone());
-            let bell = Bell::new();
-            let waker = bell.waker();
+            let counter = CountingWaker::new();
+            let waker = counter.waker();
             let mut bytes = [0; 1];
             let mut buf = ReadBuf::new(&mut bytes);
             let read = shared.poll_read(&mut Context::from_waker(&waker), &mut buf);
@@ -356,8 +356,8 @@ mod models {
             drop(two);
             other.join().unwrap();
             drop(shared);
-            let left = std::sync::Arc::strong_count(&bell);
-            assert_eq!((bell.rung(), left), (1, 1), "woken once, and let go");
+            let left = std::sync::Arc::strong_count(&counter);
+            assert_eq!((counter.wake_count(), left), (1, 1), "woken once, and let go");
         });
     }
 
@@ -366,7 +366,7 @@ mod models {
     fn an_end_that_moves_is_woken_where_it_is() {
         model(|| {
             let (reader, writer) = pipe(1);
-            let (before, mut bytes) = (Bell::new(), [0; 1]);
+            let (before, mut bytes) = (CountingWaker::new(), [0; 1]);
             let mut buf = ReadBuf::new(&mut bytes);
             let first = reader.poll_read(&mut Context::from_waker(&before.waker()), &mut buf);
             assert!(matches!(first, Poll::Pending));

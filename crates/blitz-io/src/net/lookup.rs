@@ -2,7 +2,7 @@
 //!
 //! `getaddrinfo` may take arbitrarily long (about half a minute if a name server does not
 //! respond), cannot be stopped, and occupies a thread all the while. So the number of look-ups
-//! that run at once is limited: each one needs a `Seat`, which is a permit for one thread. A
+//! that run at once is limited: each one needs a `TaskPermit`, which is a permit for one thread. A
 //! look-up is in one of these states (`InLine`, `Asked` and `Known` in the code):
 //!
 //! ```text
@@ -52,8 +52,8 @@ use super::error;
 use crate::{
     engine::{
         wait::{
-            bound::Seat,
-            permits::{Closed, NotNow},
+            permits::{Closed, NoPermits},
+            task_limit::TaskPermit,
         },
         work::task::{
             cell::Label,
@@ -80,7 +80,10 @@ pub struct Lookup(State);
 
 enum State {
     Known(Option<io::Result<SocketAddr>>),
-    InLine { seat: Pin<Box<dyn Future<Output = Result<Seat, Closed>> + Send>>, question: Question },
+    InLine {
+        seat: Pin<Box<dyn Future<Output = Result<TaskPermit, Closed>> + Send>>,
+        question: Question,
+    },
     Asked(Asked),
 }
 
@@ -116,15 +119,17 @@ impl Lookup {
         let seats = question.handle.inner.admission.lookups();
         Self(match seats.try_take() {
             Ok(seat) => State::Asked(question.ask(seat)),
-            Err(NotNow::TooFew) => State::InLine { seat: Box::pin(seats.clone().take()), question },
-            Err(NotNow::Closed) => State::Known(Some(Err(question.too_late()))),
+            Err(NoPermits::TooFew) => {
+                State::InLine { seat: Box::pin(seats.clone().take()), question }
+            }
+            Err(NoPermits::Closed) => State::Known(Some(Err(question.too_late()))),
         })
     }
 }
 
 impl Question {
     /// Starts the resolver on a blocking thread.
-    fn ask(&self, seat: Seat) -> Asked {
+    fn ask(&self, seat: TaskPermit) -> Asked {
         let (host, port) = (self.host.clone(), self.port);
         let name = format!("look-up of `{host}`");
         let label = Label::with(Location::caller(), Named::new(BlockingMark(()), &name));

@@ -1,6 +1,6 @@
 //! Reads and writes with owned buffers, which the operation returns at its end.
 //!
-//! Where the runtime has an io_uring instance (a `Ring`), each step is an operation of the
+//! Where the runtime has an io_uring instance (a `Uring`), each step is an operation of the
 //! kernel, which has the buffer until the operation completes. Where there is none (io_uring is
 //! refused, or the runtime was configured to use another mechanism), the future has the buffer,
 //! and the step is a plain call once the driver reports readiness. A caller sees only one
@@ -8,7 +8,7 @@
 //! bytes.
 //!
 //! A step on a ring is started again when the kernel reports a failure that was not about the
-//! operation (see `engine/ring`), and is made by readiness instead when it would block or the
+//! operation (see `engine/uring`), and is made by readiness instead when it would block or the
 //! ring has become unusable.
 
 #![forbid(unsafe_code)]
@@ -23,7 +23,7 @@ use super::{
     transfer::{Bytes, Datagrams, PLAIN},
 };
 #[cfg(target_os = "linux")]
-use crate::engine::ring::{NoRing, Ring, closed_error, flight::must_begin_again};
+use crate::engine::uring::{SubmitError, Uring, closed_error, op_future::must_resubmit};
 use crate::{
     buf::{OwnedBuf, OwnedBufMut},
     engine::work::task::budget,
@@ -112,14 +112,14 @@ enum Step<P> {
 
 #[cfg(target_os = "linux")]
 impl<P> Step<P> {
-    fn of(answer: Result<(i32, P), (NoRing, P)>) -> Self {
+    fn of(answer: Result<(i32, P), (SubmitError, P)>) -> Self {
         match answer {
             Ok((count, payload)) if count >= 0 => Self::Done(Ok(count as usize), payload),
-            Ok((error, payload)) if must_begin_again(error) => Self::Again(payload),
+            Ok((error, payload)) if must_resubmit(error) => Self::Again(payload),
             Ok((error, payload)) if -error == libc::EAGAIN => Self::Otherwise(payload),
             Ok((error, payload)) => Self::Done(Err(io::Error::from_raw_os_error(-error)), payload),
-            Err((NoRing::Closed, payload)) => Self::Done(Err(closed_error()), payload),
-            Err((NoRing::Unusable, payload)) => Self::Otherwise(payload),
+            Err((SubmitError::Closed, payload)) => Self::Done(Err(closed_error()), payload),
+            Err((SubmitError::Unusable, payload)) => Self::Otherwise(payload),
         }
     }
 }
@@ -131,9 +131,9 @@ impl<T: Moves> Evented<T> {
         mut filling: Filling<B>,
     ) -> Answer<usize, Filling<B>> {
         #[cfg(target_os = "linux")]
-        while let Some(ring) = Ring::of(self.driver()) {
+        while let Some(uring) = Uring::of(self.driver()) {
             let unit = poll_fn(budget::poll_proceed).await;
-            match Step::of(read_by(ring, (T::KIND, self.fd()), filling).await) {
+            match Step::of(read_by(uring, (T::KIND, self.fd()), filling).await) {
                 Step::Done(result, filling) => {
                     unit.spend();
                     return (result, filling);
@@ -162,8 +162,8 @@ impl<T: Moves> Evented<T> {
                 unit.spend();
                 return (written, buf);
             }
-            let Some(ring) = Ring::of(self.driver()) else { break };
-            match Step::of(write_by(ring, (T::KIND, self.fd()), buf, from).await) {
+            let Some(uring) = Uring::of(self.driver()) else { break };
+            match Step::of(write_by(uring, (T::KIND, self.fd()), buf, from).await) {
                 Step::Done(result, buf) => {
                     unit.spend();
                     return (result, buf);

@@ -15,9 +15,9 @@ use socket2::{SockAddr, SockRef};
 #[cfg(target_os = "linux")]
 use crate::buf::OwnedBuf;
 #[cfg(target_os = "linux")]
-use crate::engine::ring::{
-    NoRing, Ring,
-    verb::{HERE, Verb, length},
+use crate::engine::uring::{
+    SubmitError, Uring,
+    op_kind::{CURRENT_POSITION, OpKind, length},
 };
 use crate::{buf::OwnedBufMut, io::ReadBuf};
 
@@ -283,23 +283,23 @@ pub(crate) enum Kind {
 /// result.
 #[cfg(target_os = "linux")]
 pub(super) async fn read_by<B: OwnedBufMut>(
-    ring: &Ring,
+    uring: &Uring,
     (kind, fd): (Kind, BorrowedFd<'_>),
     filling: Filling<B>,
-) -> Result<(i32, Filling<B>), (NoRing, Filling<B>)> {
+) -> Result<(i32, Filling<B>), (SubmitError, Filling<B>)> {
     let fd = fd.as_raw_fd();
-    let verb = |filling: &mut Filling<B>| {
+    let op_kind = |filling: &mut Filling<B>| {
         let (memory, room) = filling.rest();
         let length = length(room);
         match kind {
-            Kind::Socket => Verb::Recv { fd, memory, length },
-            Kind::File => Verb::Read { fd, memory, length, offset: HERE },
+            Kind::Socket => OpKind::Recv { fd, memory, length },
+            Kind::File => OpKind::Read { fd, memory, length, offset: CURRENT_POSITION },
         }
     };
     // SAFETY: 1. `OwnedBuf` guarantees that this memory belongs to the buffer and stays where it
     // is when the buffer is moved; `OwnedBufMut` guarantees that it may be written through that
     // pointer. 2. The descriptor is borrowed, so it is open during the call.
-    let (result, mut filling) = unsafe { ring.submit(filling, verb) }?.await;
+    let (result, mut filling) = unsafe { uring.submit(filling, op_kind) }?.await;
     if let Ok(count) = usize::try_from(result) {
         filling.advance(count);
     }
@@ -310,24 +310,24 @@ pub(super) async fn read_by<B: OwnedBufMut>(
 /// buffer, and waits for its result.
 #[cfg(target_os = "linux")]
 pub(super) async fn write_by<B: OwnedBuf>(
-    ring: &Ring,
+    uring: &Uring,
     (kind, fd): (Kind, BorrowedFd<'_>),
     buf: B,
     from: usize,
-) -> Result<(i32, B), (NoRing, B)> {
+) -> Result<(i32, B), (SubmitError, B)> {
     let fd = fd.as_raw_fd();
-    let verb = |buf: &mut B| {
+    let op_kind = |buf: &mut B| {
         let rest = &buf.as_slice()[from..];
         let (memory, length) = (rest.as_ptr(), length(rest.len()));
         match kind {
-            Kind::Socket => Verb::Send { fd, memory, length },
-            Kind::File => Verb::Write { fd, memory, length, offset: HERE },
+            Kind::Socket => OpKind::Send { fd, memory, length },
+            Kind::File => OpKind::Write { fd, memory, length, offset: CURRENT_POSITION },
         }
     };
     // SAFETY: 1. `OwnedBuf` guarantees that this memory belongs to the buffer, is initialised,
     // and stays where it is when the buffer is moved. 2. The descriptor is borrowed, so it is
     // open during the call.
-    Ok(unsafe { ring.submit(buf, verb) }?.await)
+    Ok(unsafe { uring.submit(buf, op_kind) }?.await)
 }
 
 /// Returns the flags with which a descriptor was opened: `O_RDWR`, `O_NONBLOCK` and so on.
@@ -427,7 +427,7 @@ mod pipes {
     };
 
     use crate::{
-        engine::driver::overlapped::Pipe,
+        engine::driver::overlapped::OverlappedPipe,
         net::windows::named_pipe::{
             ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions,
         },
@@ -499,7 +499,7 @@ mod pipes {
                     attrs.cast(),
                 )
             };
-            Pipe::new(&driver, owned(handle)?).map(NamedPipeServer::new)
+            OverlappedPipe::new(&driver, owned(handle)?).map(NamedPipeServer::new)
         }
     }
 
@@ -559,7 +559,7 @@ mod pipes {
                     return Err(io::Error::last_os_error());
                 }
             }
-            Pipe::new(&driver, handle).map(NamedPipeClient::new)
+            OverlappedPipe::new(&driver, handle).map(NamedPipeClient::new)
         }
     }
 
@@ -605,7 +605,7 @@ mod pipes {
                     let driver = context::io_driver();
                     // SAFETY: the handle is open and no other code owns it, by our obligation 1.
                     let handle = unsafe { OwnedHandle::from_raw_handle(handle) };
-                    Pipe::new(&driver, handle).map(Self::new)
+                    OverlappedPipe::new(&driver, handle).map(Self::new)
                 }
             }
         };

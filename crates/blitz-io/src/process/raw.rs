@@ -190,10 +190,10 @@ mod of_windows {
         // SAFETY: our own obligation 1: `cell` points to a `WakerCell` that is alive.
         let cell = unsafe { &*cell.cast::<WakerCell>() };
         // A panic must not leave this function, and a batch (of one waker) catches panics.
-        let mut batch = crate::engine::wait::batch::Batch::new();
+        let mut wake_list = crate::engine::wait::wake_list::WakeList::new();
         if let Some(waker) = cell.take() {
-            batch.push(waker);
+            wake_list.push(waker);
         }
-        batch.wake_all();
+        wake_list.wake_all();
     }
 }

@@ -1,8 +1,8 @@
 //! Spawns that report pressure, and spawns that are bounded.
 //!
 //! These are two different things. [`Admission::look`] compares the lengths of queues with a
-//! threshold, which is cheap, and only advice. A [`Bound`] counts permits, which is exact, and it
-//! can be waited for. Plain spawns use neither.
+//! threshold, which is cheap, and only advice. A [`TaskLimit`] counts permits, which is exact, and
+//! it can be waited for. Plain spawns use neither.
 
 use std::{future::Future, panic::Location};
 
@@ -11,8 +11,8 @@ use crate::{
     engine::{
         pool::Pool,
         wait::{
-            bound::{Bound, Seat},
-            permits::{Closed, MAX, NotNow},
+            permits::{Closed, MAX, NoPermits},
+            task_limit::{TaskLimit, TaskPermit},
         },
         work::task::{cell::Label, extra::BlockingMark},
     },
@@ -35,12 +35,12 @@ pub(crate) struct Limits {
 pub(crate) struct Admission {
     /// The number of tasks in all queues from which on there is pressure.
     threshold: Option<usize>,
-    bound: Bound,
+    bound: TaskLimit,
     /// Permits for the queue of blocking work.
-    blocking: Bound,
+    blocking: TaskLimit,
     /// Permits for the threads that resolve names.
     #[cfg(feature = "net")]
-    lookups: Bound,
+    lookups: TaskLimit,
 }
 
 impl Admission {
@@ -49,16 +49,16 @@ impl Admission {
         let _ = blocking_threads;
         Self {
             threshold: limits.threshold.map(|each| each.saturating_mul(workers)),
-            bound: Bound::new(limits.bounded.unwrap_or(MAX)),
-            blocking: Bound::new(limits.blocking.unwrap_or(MAX)),
+            bound: TaskLimit::new(limits.bounded.unwrap_or(MAX)),
+            blocking: TaskLimit::new(limits.blocking.unwrap_or(MAX)),
             #[cfg(feature = "net")]
-            lookups: Bound::new(crate::net::lookup_seats(blocking_threads).min(MAX)),
+            lookups: TaskLimit::new(crate::net::lookup_seats(blocking_threads).min(MAX)),
         }
     }
 
     /// Returns the permits for the threads that resolve names.
     #[cfg(feature = "net")]
-    pub(crate) fn lookups(&self) -> &Bound {
+    pub(crate) fn lookups(&self) -> &TaskLimit {
         &self.lookups
     }
 
@@ -160,7 +160,7 @@ impl Handle {
         let (handle, spawned_at) = (self.clone(), Location::caller());
         async move {
             match handle.inner.admission.bound.clone().take().await {
-                Ok(seat) => Ok(handle.spawn_seated(seat, future, spawned_at)),
+                Ok(permit) => Ok(handle.spawn_seated(permit, future, spawned_at)),
                 Err(Closed) => Err(Rejected::new(future, Rejection::ShuttingDown)),
             }
         }
@@ -191,9 +191,9 @@ impl Handle {
         F::Output: Send + 'static,
     {
         let why = match self.inner.admission.bound.try_take() {
-            Ok(seat) => return Ok(self.spawn_seated(seat, future, Location::caller())),
-            Err(NotNow::TooFew) => Rejection::Full,
-            Err(NotNow::Closed) => Rejection::ShuttingDown,
+            Ok(permit) => return Ok(self.spawn_seated(permit, future, Location::caller())),
+            Err(NoPermits::TooFew) => Rejection::Full,
+            Err(NoPermits::Closed) => Rejection::ShuttingDown,
         };
         Err(Rejected::new(future, why))
     }
@@ -201,7 +201,7 @@ impl Handle {
     #[track_caller]
     fn spawn_seated<F>(
         &self,
-        seat: Seat,
+        permit: TaskPermit,
         future: F,
         spawned_at: &'static Location<'static>,
     ) -> JoinHandle<F::Output>
@@ -210,9 +210,9 @@ impl Handle {
         F::Output: Send + 'static,
     {
         if is_large::<F>() {
-            return self.spawn_labelled(seat.hold(Box::pin(future)), Label::at(spawned_at));
+            return self.spawn_labelled(permit.attach_to(Box::pin(future)), Label::at(spawned_at));
         }
-        self.spawn_labelled(seat.hold(future), Label::at(spawned_at))
+        self.spawn_labelled(permit.attach_to(future), Label::at(spawned_at))
     }
 }
 
@@ -256,7 +256,7 @@ impl Handle {
         let (handle, spawned_at) = (self.clone(), Location::caller());
         async move {
             match handle.inner.admission.blocking.clone().take().await {
-                Ok(seat) => Ok(handle.spawn_blocking_seated(seat, f, spawned_at)),
+                Ok(permit) => Ok(handle.spawn_blocking_seated(permit, f, spawned_at)),
                 Err(Closed) => Err(Rejected::new(f, Rejection::ShuttingDown)),
             }
         }
@@ -286,9 +286,9 @@ impl Handle {
         R: Send + 'static,
     {
         let why = match self.inner.admission.blocking.try_take() {
-            Ok(seat) => return Ok(self.spawn_blocking_seated(seat, f, Location::caller())),
-            Err(NotNow::TooFew) => Rejection::Full,
-            Err(NotNow::Closed) => Rejection::ShuttingDown,
+            Ok(permit) => return Ok(self.spawn_blocking_seated(permit, f, Location::caller())),
+            Err(NoPermits::TooFew) => Rejection::Full,
+            Err(NoPermits::Closed) => Rejection::ShuttingDown,
         };
         Err(Rejected::new(f, why))
     }
@@ -296,7 +296,7 @@ impl Handle {
     #[track_caller]
     fn spawn_blocking_seated<F, R>(
         &self,
-        seat: Seat,
+        permit: TaskPermit,
         f: F,
         spawned_at: &'static Location<'static>,
     ) -> JoinHandle<R>
@@ -307,7 +307,7 @@ impl Handle {
         // The permit is for a place in the queue, so it is returned as soon as a thread has the
         // work.
         let leaves = move || {
-            drop(seat);
+            drop(permit);
             f()
         };
         self.spawn_blocking_labelled(leaves, Label::with(spawned_at, BlockingMark(())))

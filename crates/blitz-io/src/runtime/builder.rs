@@ -28,7 +28,7 @@ use crate::engine::{
     blocking::{self, Blocking},
     pool::{Config, Pool, drive::NoBlocking},
     preempt::stall::OnStall,
-    threads::{Around, Hook, Recipe},
+    threads::{Hook, ThreadConfig, ThreadWrapper},
     wait::permits::MAX,
     work::task::hooks::{Hooks, TaskMeta},
 };
@@ -66,7 +66,7 @@ pub struct Builder {
     pub(super) flavor: RuntimeFlavor,
     workers: Option<usize>,
     name: Option<String>,
-    recipe: Recipe,
+    thread_config: ThreadConfig,
     on_park: Option<Hook>,
     on_unpark: Option<Hook>,
     hooks: Hooks,
@@ -124,7 +124,7 @@ impl Builder {
             flavor,
             workers: None,
             name: None,
-            recipe: Recipe {
+            thread_config: ThreadConfig {
                 one_name: Some(name().into()),
                 name,
                 stack_size: None,
@@ -270,8 +270,8 @@ impl Builder {
     /// ```
     pub fn thread_name(&mut self, val: impl Into<String>) -> &mut Self {
         let name = val.into();
-        self.recipe.one_name = Some(name.as_str().into());
-        self.recipe.name = Arc::new(move || name.clone());
+        self.thread_config.one_name = Some(name.as_str().into());
+        self.thread_config.name = Arc::new(move || name.clone());
         self
     }
 
@@ -294,8 +294,8 @@ impl Builder {
     where
         F: Fn() -> String + Send + Sync + 'static,
     {
-        self.recipe.one_name = None;
-        self.recipe.name = Arc::new(f);
+        self.thread_config.one_name = None;
+        self.thread_config.name = Arc::new(f);
         self
     }
 
@@ -311,7 +311,7 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn thread_stack_size(&mut self, val: usize) -> &mut Self {
-        self.recipe.stack_size = Some(val);
+        self.thread_config.stack_size = Some(val);
         self
     }
 
@@ -334,7 +334,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.recipe.on_start = Some(Arc::new(f));
+        self.thread_config.on_start = Some(Arc::new(f));
         self
     }
 
@@ -354,7 +354,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.recipe.on_stop = Some(Arc::new(f));
+        self.thread_config.on_stop = Some(Arc::new(f));
         self
     }
 
@@ -748,7 +748,7 @@ impl Builder {
             lifo_slot: self.lifo_slot,
             global_queue_interval: self.global_queue_interval.or(self.steady_interval(threaded)),
             tick_polls: self.event_interval,
-            recipe: self.recipe.clone(),
+            thread_config: self.thread_config.clone(),
             on_park: self.on_park.clone(),
             on_unpark: self.on_unpark.clone(),
             hooks: (!self.hooks.is_empty()).then(|| Arc::new(self.hooks.clone())),
@@ -765,7 +765,7 @@ impl Builder {
             cap: self.max_blocking_threads,
             keep_alive: self.keep_alive.unwrap_or(KEEP_ALIVE),
             cores: workers,
-            recipe: self.recipe.clone(),
+            thread_config: self.thread_config.clone(),
             unit: pool.config.unit(),
         });
         #[cfg(feature = "test-util")]
@@ -773,7 +773,7 @@ impl Builder {
         let spare_threads: Weak<Blocking> = Arc::downgrade(&blocking);
         pool.set_spare_threads(spare_threads);
         #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let fibers = self.fibers.make(&pool, &self.recipe, workers);
+        let fibers = self.fibers.make(&pool, &self.thread_config, workers);
         let inner = Arc::new(Inner {
             pool,
             blocking,
@@ -835,7 +835,7 @@ impl Builder {
 
 /// Returns the wrapper around the life of each of the runtime's threads: it makes the runtime the
 /// current one of the thread.
-fn entering(inner: Weak<Inner>) -> Around {
+fn entering(inner: Weak<Inner>) -> ThreadWrapper {
     Arc::new(move |life| {
         // If the runtime was dropped before its thread came up, there is nothing to enter; the
         // thread only has to end its core.
@@ -855,7 +855,7 @@ impl fmt::Debug for Builder {
             .field("name", &self.name)
             .field("max_blocking_threads", &self.max_blocking_threads)
             .field("thread_keep_alive", &self.keep_alive)
-            .field("thread_stack_size", &self.recipe.stack_size)
+            .field("thread_stack_size", &self.thread_config.stack_size)
             .field("global_queue_interval", &self.global_queue_interval)
             .field("event_interval", &self.event_interval)
             .field("backpressure_threshold", &self.limits.threshold)

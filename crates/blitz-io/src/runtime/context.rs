@@ -18,7 +18,7 @@ use crate::engine::wheel::Clock;
 use crate::engine::{
     pool::current::{Inside, core_index, holds_core_of, inside, wheel_here},
     prim::Arc as ModelArc,
-    wheel::{Seat, Timers},
+    wheel::{Timers, TimersRef},
 };
 use crate::engine::{prim::is_panicking, work::current};
 
@@ -172,16 +172,16 @@ pub(crate) fn with_io_driver<R>(f: impl FnOnce(&Arc<Driver>) -> R) -> Option<R> 
     with_current(|inner| inner.pool.duties.driver().map(f)).ok().flatten()
 }
 
-/// Returns a [`Seat`], a counted reference to the timers of this thread's runtime: the one of the
-/// core that this thread holds, or the one for threads without a core.
+/// Returns a [`TimersRef`], a counted reference to the timers of this thread's runtime: the one of
+/// the core that this thread holds, or the one for threads without a core.
 ///
 /// # Panics
 /// If no runtime is current on this thread, or its timers are not enabled.
 #[cfg(feature = "time")]
 #[inline]
 #[track_caller]
-pub(crate) fn seat() -> ModelArc<Seat> {
-    with_timers_of(seat_in)
+pub(crate) fn timers_ref() -> ModelArc<TimersRef> {
+    with_timers_of(timers_ref_in)
 }
 
 /// Returns the ID of this thread's runtime, after checking that its timers are enabled.
@@ -195,29 +195,29 @@ pub(crate) fn runtime_with_timers() -> Id {
     with_timers_of(|inner| inner.pool.duties.has_timers().then_some(inner.id))
 }
 
-/// Returns a [`Seat`], a counted reference to the timers of the given runtime; `None` if the
+/// Returns a [`TimersRef`], a counted reference to the timers of the given runtime; `None` if the
 /// runtime has ended.
 #[cfg(feature = "time")]
-pub(crate) fn seat_of(runtime: Id) -> Option<ModelArc<Seat>> {
-    let here = with_current(|inner| (inner.id == runtime).then(|| seat_in(inner)));
-    if let Ok(Some(seat)) = here {
-        return seat;
+pub(crate) fn timers_ref_of(runtime: Id) -> Option<ModelArc<TimersRef>> {
+    let here = with_current(|inner| (inner.id == runtime).then(|| timers_ref_in(inner)));
+    if let Ok(Some(timers_ref)) = here {
+        return timers_ref;
     }
     let known = runtimes().iter().find(|known| known.0 == runtime)?.1.upgrade();
     // The lock was released at the end of the statement above. It must not be held here, because
     // `known` may be the last reference to the runtime, and dropping that takes the lock.
-    seat_in(&known?)
+    timers_ref_in(&known?)
 }
 
 #[cfg(feature = "time")]
 #[inline]
-fn seat_in(inner: &Arc<Inner>) -> Option<ModelArc<Seat>> {
+fn timers_ref_in(inner: &Arc<Inner>) -> Option<ModelArc<TimersRef>> {
     inner.pool.start_if_lazy();
     let core = {
         let _inside = inside();
         holds_core_of(&inner.pool).then(core_index).flatten()
     };
-    inner.pool.duties.seat(core).cloned()
+    inner.pool.duties.timers_ref(core).cloned()
 }
 
 /// All runtimes that exist, so that code that has kept only the ID of a runtime can find it.

@@ -24,7 +24,7 @@ use std::{fmt, panic::Location, time::Duration};
 use crate::{
     engine::{
         pool::dump::{Census, Known},
-        wait::holders::{self, Awaited},
+        wait::holders::{self, AwaitedLock},
         work::task::{state::Phase, timestamp::WaitReason},
     },
     task::Id,
@@ -134,7 +134,7 @@ impl fmt::Display for State {
 pub struct Trace {
     future: &'static str,
     waits_for: Option<&'static str>,
-    lock: Option<Awaited>,
+    lock: Option<AwaitedLock>,
 }
 
 impl Dump {
@@ -386,7 +386,7 @@ impl fmt::Display for Trace {
         if let Some(what) = self.waits_for {
             write!(f, " waits for {what}")?;
         }
-        let Some(Awaited { location, holders }) = &self.lock else { return Ok(()) };
+        let Some(AwaitedLock { location, holders }) = &self.lock else { return Ok(()) };
         if self.waits_for != WaitReason::Lock.describe() {
             // The task waits for several things at once, and the lock was not the last of them.
             f.write_str(" and for a lock")?;

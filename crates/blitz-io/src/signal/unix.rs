@@ -39,7 +39,7 @@ use std::{
 use crate::{
     engine::{
         driver::Driver,
-        signals::{self, Listening, Pipe, Station},
+        signals::{self, SignalListener, SignalSource, WakePipe},
     },
     runtime::context,
 };
@@ -180,13 +180,13 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     // Called first, so that a panic comes before anything is installed.
     let driver = context::io_driver();
     refuse(kind).map_or(Ok(()), Err)?;
-    // The handler is installed once the station is there: without a descriptor for that, no thread
+    // The handler is installed once the source is there: without a descriptor for that, no thread
     // would listen, and the signal would no longer end the process.
-    let (station, listening) = Station::with(&driver, || {
+    let (source, listening) = SignalSource::with(&driver, || {
         let place = signals::install(kind.0)?;
-        Ok(signals::hall().listen(place))
+        Ok(signals::registry().listen(place))
     })?;
-    Ok(Signal { listening, station })
+    Ok(Signal { listening, source })
 }
 
 /// Returns an error if the signal must not be caught.
@@ -228,9 +228,9 @@ const FAULT: &str = "the thread that it comes to cannot go on, so no task can be
 /// ```
 #[must_use = "nothing hears the signal, which does nothing by itself any more"]
 pub struct Signal {
-    listening: Listening<'static, Pipe>,
+    listening: SignalListener<'static, WakePipe>,
     /// Signal source of the runtime that this was last polled in.
-    station: Arc<Station>,
+    source: Arc<SignalSource>,
 }
 
 impl Signal {
@@ -287,9 +287,8 @@ impl Signal {
     /// if it cannot, and the runtime that received them before has shut down.
     #[inline]
     fn attend(&mut self) -> bool {
-        let other = context::with_io_driver(|driver| {
-            (!self.station.serves(driver)).then(|| driver.clone())
-        });
+        let other =
+            context::with_io_driver(|driver| (!self.source.serves(driver)).then(|| driver.clone()));
         match other.flatten() {
             None => true,
             Some(driver) => self.move_to(&driver),
@@ -298,9 +297,9 @@ impl Signal {
 
     #[cold]
     fn move_to(&mut self, driver: &Arc<Driver>) -> bool {
-        match Station::of(driver) {
-            Ok(station) => self.station = station,
-            Err(_) => return self.station.is_open(),
+        match SignalSource::of(driver) {
+            Ok(source) => self.source = source,
+            Err(_) => return self.source.is_open(),
         }
         true
     }

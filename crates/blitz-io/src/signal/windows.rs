@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::engine::signals::{Event, Listening, install};
+use crate::engine::signals::{ConsoleEvent, SignalListener, install};
 
 macro_rules! events {
     ($($function:ident, $type:ident, $event:ident, $says:literal;)*) => {$(
@@ -29,7 +29,7 @@ macro_rules! events {
         /// # }).unwrap();
         /// ```
         pub fn $function() -> io::Result<$type> {
-            Ok($type { listening: install(Event::$event)? })
+            Ok($type { listening: install(ConsoleEvent::$event)? })
         }
 
         #[doc = concat!("Listens to ", $says, "; [`", stringify!($function), "`] makes one.")]
@@ -49,7 +49,7 @@ macro_rules! events {
         /// ```
         #[must_use = "nothing hears the event, which does nothing by itself any more"]
         pub struct $type {
-            listening: Listening<'static, ()>,
+            listening: SignalListener<'static, ()>,
         }
 
         impl $type {

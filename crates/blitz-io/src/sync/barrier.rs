@@ -41,9 +41,9 @@ use std::{
 use crate::engine::{
     prim::{store_lock::StoreLock, weakened},
     wait::{
-        batch::Batch,
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::WakeList,
     },
     work::{
         current,
@@ -91,7 +91,7 @@ struct Round {
     /// The number of tasks that have arrived in this round; less than `size`.
     arrived: usize,
     /// The wait queue; each waiter's data is the number of its round.
-    line: Line<usize>,
+    line: WaitQueue<usize>,
 }
 
 /// Result of [`Barrier::wait`]: whether the task is the leader of its round.
@@ -129,7 +129,7 @@ impl Barrier {
     /// # });
     /// ```
     pub fn new(n: usize) -> Self {
-        let round = Round { number: 0, arrived: 0, line: Line::new() };
+        let round = Round { number: 0, arrived: 0, line: WaitQueue::new() };
         Self { size: n.max(1), round: StoreLock::new(round) }
     }
 
@@ -161,15 +161,15 @@ impl Barrier {
 
     /// Dismisses waiters of earlier rounds (B3); returns `true` if it stopped because the batch
     /// of wakers is full.
-    fn dismiss(round: &mut Round, batch: &mut Batch) -> bool {
+    fn dismiss(round: &mut Round, wake_list: &mut WakeList) -> bool {
         while let Some(number) = round.line.first() {
             if *number == round.number && !weakened!("barrier_round_ends") {
                 return false;
             }
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return true;
             }
-            batch.push(round.line.dismiss_first());
+            wake_list.push(round.line.dismiss_first());
         }
         false
     }
@@ -242,17 +242,17 @@ impl<'a> Arrival<'a> {
         if !weakened!("barrier_next_round") {
             round.number = round.number.wrapping_add(1);
         }
-        let mut batch = Batch::new();
-        while Barrier::dismiss(&mut round, &mut batch) {
+        let mut wake_list = WakeList::new();
+        while Barrier::dismiss(&mut round, &mut wake_list) {
             drop(round);
-            batch.wake_all();
+            wake_list.wake_all();
             round = barrier.round.lock();
             if weakened!("barrier_wakes_batches") {
                 break;
             }
         }
         drop(round);
-        batch.wake_all();
+        wake_list.wake_all();
         Poll::Ready(())
     }
 
@@ -276,12 +276,12 @@ impl Future for Arrival<'_> {
         if unit.is_none() && this.puts_off() {
             ready!(budget::available(cx));
         }
-        let polled = match this.waiter.place() {
+        let polled = match this.waiter.state() {
             // A barrier of one task has no other task to wait for or to wake.
-            Place::Out if this.barrier.size == 1 => Poll::Ready(BarrierWaitResult(true)),
-            Place::Out => this.arrive(cx).map(|()| BarrierWaitResult(true)),
-            Place::In => this.go_on(cx).map(|()| BarrierWaitResult(false)),
-            Place::Left => Poll::Ready(BarrierWaitResult(false)),
+            WaiterState::Out if this.barrier.size == 1 => Poll::Ready(BarrierWaitResult(true)),
+            WaiterState::Out => this.arrive(cx).map(|()| BarrierWaitResult(true)),
+            WaiterState::In => this.go_on(cx).map(|()| BarrierWaitResult(false)),
+            WaiterState::Dismissed => Poll::Ready(BarrierWaitResult(false)),
         };
         if polled.is_ready() {
             if let Some(unit) = unit {
@@ -296,7 +296,7 @@ impl Future for Arrival<'_> {
 
 impl Drop for Arrival<'_> {
     fn drop(&mut self) {
-        if self.waiter.place() != Place::In {
+        if self.waiter.state() != WaiterState::In {
             return;
         }
         // SAFETY: the future was pinned to join the queue, and is not moved from here on.

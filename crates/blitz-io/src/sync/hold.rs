@@ -19,7 +19,7 @@ use std::{fmt, mem::ManuallyDrop, ops::Deref, ptr};
 
 use crate::engine::{
     prim::weakened,
-    wait::{holders::Entry, permits::Permits},
+    wait::{holders::HolderEntry, permits::Permits},
 };
 
 /// A lock that is built on permits.
@@ -85,12 +85,12 @@ impl Lender for Many<'_> {
 /// in the record of lock holders.
 pub(crate) struct Hold<L: Lender> {
     lender: L,
-    entry: Entry,
+    entry: HolderEntry,
 }
 
 impl<L: Lender> Hold<L> {
     #[inline]
-    pub(crate) fn new(lender: L, entry: Entry) -> Self {
+    pub(crate) fn new(lender: L, entry: HolderEntry) -> Self {
         Self { lender, entry }
     }
 

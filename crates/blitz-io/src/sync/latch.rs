@@ -39,9 +39,9 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::Batch,
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::WakeList,
     },
     work::{
         current,
@@ -52,7 +52,7 @@ use crate::engine::{
 /// A latch: closed at first, opened once, with a wait queue of the tasks that wait for that.
 pub(super) struct Latch {
     open: AtomicBool,
-    line: StoreLock<Line<bool>>,
+    line: StoreLock<WaitQueue<bool>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it. The waiter's
@@ -62,13 +62,13 @@ pub(super) struct Stay(Waiter<bool>);
 impl Latch {
     #[cfg(not(blitz_loom))]
     pub(super) const fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: StoreLock::new(Line::new()) }
+        Self { open: AtomicBool::new(open), line: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Creates a latch; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub(super) fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: StoreLock::new(Line::new()) }
+        Self { open: AtomicBool::new(open), line: StoreLock::new(WaitQueue::new()) }
     }
 
     #[inline]
@@ -90,16 +90,16 @@ impl Latch {
     /// Dismisses waiters (M3); returns `true` if it stopped because the batch is full: the caller
     /// must wake the batch and call this again.
     #[must_use]
-    pub(super) fn dismiss(&self, batch: &mut Batch) -> bool {
-        self.dismiss_from(&mut self.line.lock(), batch)
+    pub(super) fn dismiss(&self, wake_list: &mut WakeList) -> bool {
+        self.dismiss_from(&mut self.line.lock(), wake_list)
     }
 
-    fn dismiss_from(&self, line: &mut Line<bool>, batch: &mut Batch) -> bool {
+    fn dismiss_from(&self, line: &mut WaitQueue<bool>, wake_list: &mut WakeList) -> bool {
         while !line.is_empty() {
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return !weakened!("latch_wakes_batches");
             }
-            batch.push(line.dismiss_first());
+            wake_list.push(line.dismiss_first());
         }
         false
     }
@@ -118,14 +118,14 @@ impl Latch {
         if weakened!("latch_wakes") {
             return true;
         }
-        let mut batch = Batch::new();
-        while self.dismiss_from(&mut line, &mut batch) {
+        let mut wake_list = WakeList::new();
+        while self.dismiss_from(&mut line, &mut wake_list) {
             drop(line);
-            batch.wake_all();
+            wake_list.wake_all();
             line = self.line.lock();
         }
         drop(line);
-        batch.wake_all();
+        wake_list.wake_all();
         true
     }
 
@@ -173,7 +173,7 @@ impl Latch {
     #[cold]
     unsafe fn puts_off(&self, stay: Pin<&Stay>) -> bool {
         let waiter = stay.waiter();
-        waiter.place() == Place::Out
+        waiter.state() == WaiterState::Out
             // SAFETY: 1. the caller owns the waiter, and it is OUT. 2. The closure only replaces
             // the flag.
             && !unsafe { waiter.with_data(|put_off| std::mem::replace(put_off, true)) }
@@ -188,7 +188,7 @@ impl Latch {
     #[cold]
     unsafe fn stay(&self, stay: Pin<&Stay>, cx: &Context<'_>) -> Poll<()> {
         let waiter = stay.waiter();
-        if waiter.place() != Place::Out {
+        if waiter.state() != WaiterState::Out {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it can only be in this
             // latch's queue.
             let left = unsafe { keep_waker(&self.line, |line| line, waiter, cx.waker()) };
@@ -215,7 +215,7 @@ impl Latch {
     /// 1. The stay is used with this latch only.
     #[inline]
     pub(super) unsafe fn leave(&self, stay: Pin<&Stay>) {
-        if stay.0.place() == Place::In {
+        if stay.0.state() == WaiterState::In {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it is in this latch's
             // queue.
             let waker = unsafe { self.line.lock().remove(stay.waiter()) };

@@ -33,7 +33,7 @@ use super::{
 use crate::engine::{
     prim::{UnsafeCell, weakened},
     wait::{
-        holders::{Caller, Holder, Name},
+        holders::{CallSite, Holder, LockId},
         permits::Permits,
     },
 };
@@ -80,7 +80,7 @@ pub use self::{
 /// ```
 pub struct Mutex<T: ?Sized> {
     permits: Permits,
-    name: Name,
+    name: LockId,
     value: UnsafeCell<T>,
 }
 
@@ -125,7 +125,7 @@ impl<T> Mutex<T> {
     /// ```
     #[track_caller]
     pub fn new(value: T) -> Self {
-        Self { permits: Permits::new(1), name: Name::new(), value: UnsafeCell::new(value) }
+        Self { permits: Permits::new(1), name: LockId::new(), value: UnsafeCell::new(value) }
     }
 
     /// Creates an unlocked mutex, for use in constants and statics.
@@ -140,7 +140,7 @@ impl<T> Mutex<T> {
     /// ```
     #[cfg(not(blitz_loom))]
     pub const fn const_new(value: T) -> Self {
-        Self { permits: Permits::new(1), name: Name::new(), value: UnsafeCell::new(value) }
+        Self { permits: Permits::new(1), name: LockId::new(), value: UnsafeCell::new(value) }
     }
 
     /// Consumes the mutex and returns its value.
@@ -179,7 +179,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
-        Locking { mutex: self, caller: Caller::here(), turn: Turn::new() }
+        Locking { mutex: self, caller: CallSite::caller(), turn: Turn::new() }
     }
 
     /// Locks the mutex, blocking the current thread until it is acquired.
@@ -247,7 +247,7 @@ impl<T: ?Sized> Mutex<T> {
     /// ```
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
-        let caller = Caller::here();
+        let caller = CallSite::caller();
         async move {
             turn::open(Taking::new(&self.permits, self.whole(), Some((&self.name, caller))).await);
             OwnedMutexGuard::new(self, caller)
@@ -275,7 +275,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
         self.permits.try_acquire(self.whole()).map_err(|_| TryLockError(()))?;
-        Ok(MutexGuard::new(self, Caller::here()))
+        Ok(MutexGuard::new(self, CallSite::caller()))
     }
 
     /// Locks the mutex if it is free and no task waits for it; the guard owns the [`Arc`].
@@ -298,7 +298,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
         self.permits.try_acquire(self.whole()).map_err(|_| TryLockError(()))?;
-        Ok(OwnedMutexGuard::new(self, Caller::here()))
+        Ok(OwnedMutexGuard::new(self, CallSite::caller()))
     }
 
     /// Returns a mutable reference to the value, without locking.
@@ -381,7 +381,7 @@ pin_project! {
     /// Future of [`Mutex::lock`].
     struct Locking<'a, T: ?Sized> {
         mutex: &'a Mutex<T>,
-        caller: Caller,
+        caller: CallSite,
         #[pin]
         turn: Turn<'a>,
     }

@@ -41,7 +41,7 @@
 //!   another waiter: a future that is dropped before it saw its notification passes it on.
 //!
 //! # Rejected
-//! Detaching the whole wait queue to notify all: see `line.rs`. Comparing the generations of
+//! Detaching the whole wait queue to notify all: see `wait_queue.rs`. Comparing the generations of
 //! waiters by size: inequality is enough. It misses a notification only if the generation
 //! wraps around between the creation of a future and its first poll: after 2^62 calls of
 //! `notify_waiters`, or 2^30 on a 32-bit machine.
@@ -76,9 +76,9 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::Batch,
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::WakeList,
     },
     work::{
         current,
@@ -127,7 +127,7 @@ const GENERATION: usize = 1 << SHIFT;
 #[repr(align(64))] // A cache line of its own: two in one line cost a quarter on two cores.
 pub struct Notify {
     word: AtomicUsize,
-    line: StoreLock<Line<Entry>>,
+    line: StoreLock<WaitQueue<Entry>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it.
@@ -199,13 +199,13 @@ impl Notify {
     /// ```
     #[cfg(not(blitz_loom))]
     pub const fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: StoreLock::new(Line::new()) }
+        Self { word: AtomicUsize::new(0), line: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Creates a new `Notify`; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: StoreLock::new(Line::new()) }
+        Self { word: AtomicUsize::new(0), line: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Waits for a notification.
@@ -353,28 +353,28 @@ impl Notify {
     /// Begins a new generation and dismisses all waiters of older ones (A2 and A3).
     #[cold]
     fn notify_all(&self) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut line = self.line.lock();
         if !weakened!("notify_all_generation") {
             // Release: a waiter that sees the new generation sees what was done before it. Pairs
             // with the Acquire in `listener`, `take` and `go_on`.
             self.word.fetch_add(GENERATION, Release);
         }
-        while self.dismiss_old(&mut line, &mut batch) {
+        while self.dismiss_old(&mut line, &mut wake_list) {
             drop(line);
-            batch.wake_all();
+            wake_list.wake_all();
             if weakened!("notify_all_wakes_batches") {
                 return;
             }
             line = self.line.lock();
         }
         drop(line);
-        batch.wake_all();
+        wake_list.wake_all();
     }
 
     /// Dismisses waiters of older generations; returns `true` if it stopped because the batch
     /// of wakers is full.
-    fn dismiss_old(&self, line: &mut Line<Entry>, batch: &mut Batch) -> bool {
+    fn dismiss_old(&self, line: &mut WaitQueue<Entry>, wake_list: &mut WakeList) -> bool {
         // Relaxed: the generation changes only under the lock, which we hold, or while the wait
         // queue is empty.
         let now = generation(self.word.load(Relaxed));
@@ -382,18 +382,18 @@ impl Notify {
             if entry.generation == now && !weakened!("notify_batch_ends") {
                 return false;
             }
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return true;
             }
             entry.notice = Notice::All;
-            batch.push(line.dismiss_first());
+            wake_list.push(line.dismiss_first());
             self.end_waiting(line);
         }
         false
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
-    fn end_waiting(&self, line: &Line<Entry>) {
+    fn end_waiting(&self, line: &WaitQueue<Entry>) {
         if line.is_empty() {
             // Relaxed: there is no permit that would have to publish anything, and a
             // read-modify-write keeps what the generation publishes.
@@ -455,13 +455,13 @@ impl Notify {
     #[cold]
     fn dismiss_all_old<'a>(
         &'a self,
-        mut line: StoreLockGuard<'a, Line<Entry>>,
-    ) -> StoreLockGuard<'a, Line<Entry>> {
-        let mut batch = Batch::new();
+        mut line: StoreLockGuard<'a, WaitQueue<Entry>>,
+    ) -> StoreLockGuard<'a, WaitQueue<Entry>> {
+        let mut wake_list = WakeList::new();
         loop {
-            let is_full = self.dismiss_old(&mut line, &mut batch);
+            let is_full = self.dismiss_old(&mut line, &mut wake_list);
             drop(line);
-            batch.wake_all();
+            wake_list.wake_all();
             line = self.line.lock();
             // More waiters may have become old while the lock was free.
             // Relaxed: the generation changes only under the lock, which we hold, or while the wait
@@ -497,14 +497,14 @@ impl Notify {
         waker: Option<&Waker>,
     ) -> Poll<()> {
         let waiter = listener.waiter();
-        match waiter.place() {
+        match waiter.state() {
             // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s. 2. Our own
-            // obligation 2 says that the caller calls `give_up`. 3. `place` is OUT.
-            Place::Out => ready!(unsafe { self.begin(listener, waker) }),
+            // obligation 2 says that the caller calls `give_up`. 3. `state` is OUT.
+            WaiterState::Out => ready!(unsafe { self.begin(listener, waker) }),
             // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s. 2. Our own
             // obligation 2 says that the caller calls `give_up`.
-            Place::In => ready!(unsafe { self.go_on(listener, waker) }),
-            Place::Left => waiter.settle(),
+            WaiterState::In => ready!(unsafe { self.go_on(listener, waker) }),
+            WaiterState::Dismissed => waiter.settle(),
         }
         // SAFETY: 1. our obligation 1 makes the waiter the caller's, and it is OUT by now.
         // 2. The closure only stores a field.
@@ -554,7 +554,7 @@ impl Notify {
         // Relaxed: only a hint; the code that goes on reads the word again.
         let now = self.word.load(Relaxed);
         let is_ready = generation(now) != listener.generation || now & PERMIT != 0;
-        if !is_ready || waiter.place() != Place::Out {
+        if !is_ready || waiter.state() != WaiterState::Out {
             return false;
         }
         let put_off = |entry: &mut Entry| {
@@ -645,7 +645,7 @@ impl Notify {
             // SAFETY: 1. our obligation 1 makes the waiter the caller's. 2. It joined this queue.
             unsafe { keep_waker(&self.line, |line| line, waiter, waker) };
         }
-        if waiter.place() != Place::Left {
+        if waiter.state() != WaiterState::Dismissed {
             return Poll::Pending;
         }
         waiter.settle();
@@ -656,7 +656,8 @@ impl Notify {
     /// notification that it was given and has not seen.
     ///
     /// # Safety
-    /// 1. The caller owns the waiter, and it is in this wait queue (IN) or has left it (LEFT).
+    /// 1. The caller owns the waiter, and it is in this wait queue (IN) or was dismissed from it
+    ///    (DISMISSED).
     unsafe fn leave(&self, waiter: Pin<&Waiter<Entry>>) -> Notice {
         let mut line = self.line.lock();
         // SAFETY: 1. our obligation 1 says that the caller owns the waiter, and 2. that if it is
@@ -681,8 +682,8 @@ impl Notify {
     /// 1. The listener is from this `Notify`, and is given to no other.
     #[inline]
     pub(super) unsafe fn give_up(&self, listener: Pin<&Listener>) {
-        if listener.waiter.place() != Place::Out {
-            // SAFETY: 1. our obligation 1 makes the listener this `Notify`'s. 2. Its place is not
+        if listener.waiter.state() != WaiterState::Out {
+            // SAFETY: 1. our obligation 1 makes the listener this `Notify`'s. 2. Its state is not
             // OUT.
             unsafe { self.give_up_place(listener) };
         }

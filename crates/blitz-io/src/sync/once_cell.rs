@@ -70,9 +70,9 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::wake_each,
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::wake_each,
     },
     work::{
         current,
@@ -122,7 +122,7 @@ unsafe impl<T: Sync + Send> Sync for OnceCell<T> {}
 /// The state word of a cell and its wait queue, without the type of the value.
 struct Gate {
     word: AtomicU32,
-    line: StoreLock<Line<Grant>>,
+    line: StoreLock<WaitQueue<Grant>>,
 }
 
 /// Outcome for a waiter that was dismissed from the wait queue.
@@ -265,7 +265,7 @@ impl Gate {
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
-    fn end_waiting(&self, line: &Line<Grant>) {
+    fn end_waiting(&self, line: &WaitQueue<Grant>) {
         if line.is_empty() {
             // Relaxed: publishes nothing, and a read-modify-write keeps what others published.
             self.word.fetch_and(!WAITING, Relaxed);
@@ -330,7 +330,7 @@ impl<'a> Claim<'a> {
         let (gate, waiter) = self.waiter();
         // Relaxed: only a hint; the code that goes on reads the word again.
         let runs = gate.word.load(Relaxed) & RUNNING != 0;
-        if runs || waiter.place() != Place::Out {
+        if runs || waiter.state() != WaiterState::Out {
             return false;
         }
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure only replaces the grant.
@@ -415,10 +415,10 @@ impl<'a> Future for Claim<'a> {
         if unit.is_none() && this.puts_off() {
             ready!(budget::available(cx));
         }
-        let polled = match this.waiter.place() {
-            Place::Out => this.begin(cx),
-            Place::In => this.go_on(cx),
-            Place::Left => Poll::Ready(this.end()),
+        let polled = match this.waiter.state() {
+            WaiterState::Out => this.begin(cx),
+            WaiterState::In => this.go_on(cx),
+            WaiterState::Dismissed => Poll::Ready(this.end()),
         };
         if polled.is_ready() {
             if let Some(unit) = unit {
@@ -434,7 +434,7 @@ impl<'a> Future for Claim<'a> {
 impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.waiter.place() != Place::Out {
+        if self.waiter.state() != WaiterState::Out {
             // SAFETY: the future was pinned to join the queue, and is not moved from here on.
             unsafe { Pin::new_unchecked(&*self) }.give_up();
         }
@@ -515,13 +515,13 @@ impl<T> OnceCell<T> {
 
     #[cfg(not(blitz_loom))]
     const fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(Line::new()) };
+        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(WaitQueue::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 
     #[cfg(blitz_loom)]
     fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(Line::new()) };
+        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(WaitQueue::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 

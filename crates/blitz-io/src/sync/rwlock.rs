@@ -38,7 +38,7 @@ use super::{
 use crate::engine::{
     prim::{UnsafeCell, weakened},
     wait::{
-        holders::{Caller, Holder, Name},
+        holders::{CallSite, Holder, LockId},
         permits::Permits,
     },
 };
@@ -86,7 +86,7 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 pub struct RwLock<T: ?Sized> {
     permits: Permits,
     max_readers: u32,
-    name: Name,
+    name: LockId,
     value: UnsafeCell<T>,
 }
 
@@ -132,7 +132,7 @@ impl<T> RwLock<T> {
         Self {
             permits: Permits::new(max_readers as usize),
             max_readers,
-            name: Name::new(),
+            name: LockId::new(),
             value: UnsafeCell::new(value),
         }
     }
@@ -176,7 +176,7 @@ impl<T> RwLock<T> {
         Self {
             permits: Permits::new(max_readers as usize),
             max_readers,
-            name: Name::new(),
+            name: LockId::new(),
             value: UnsafeCell::new(value),
         }
     }
@@ -230,7 +230,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
-        Reading { lock: self, caller: Caller::here(), turn: Turn::new() }
+        Reading { lock: self, caller: CallSite::caller(), turn: Turn::new() }
     }
 
     /// Locks for reading, blocking the current thread until the lock is acquired.
@@ -274,7 +274,7 @@ impl<T: ?Sized> RwLock<T> {
     /// ```
     #[track_caller]
     pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
-        let caller = Caller::here();
+        let caller = CallSite::caller();
         async move {
             let part = self.part();
             turn::open(Taking::new(&self.permits, part, Some((&self.name, caller))).await);
@@ -304,7 +304,7 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
         self.permits.try_acquire(self.part()).map_err(|_| TryLockError(()))?;
-        Ok(RwLockReadGuard::new(self, Caller::here()))
+        Ok(RwLockReadGuard::new(self, CallSite::caller()))
     }
 
     /// Locks for reading if no writer holds the lock and no task waits for it; the guard owns the
@@ -327,7 +327,7 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
         self.permits.try_acquire(self.part()).map_err(|_| TryLockError(()))?;
-        Ok(OwnedRwLockReadGuard::new(self, Caller::here()))
+        Ok(OwnedRwLockReadGuard::new(self, CallSite::caller()))
     }
 
     /// Locks for writing, waiting until the lock is free and all earlier requests were served.
@@ -350,7 +350,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     #[track_caller]
     pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
-        Writing { lock: self, caller: Caller::here(), turn: Turn::new() }
+        Writing { lock: self, caller: CallSite::caller(), turn: Turn::new() }
     }
 
     /// Locks for writing, blocking the current thread until the lock is acquired.
@@ -396,7 +396,7 @@ impl<T: ?Sized> RwLock<T> {
     /// ```
     #[track_caller]
     pub fn write_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockWriteGuard<T>> {
-        let caller = Caller::here();
+        let caller = CallSite::caller();
         async move {
             let whole = self.whole();
             turn::open(Taking::new(&self.permits, whole, Some((&self.name, caller))).await);
@@ -425,7 +425,7 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
         self.permits.try_acquire(self.whole()).map_err(|_| TryLockError(()))?;
-        Ok(RwLockWriteGuard::new(self, Caller::here()))
+        Ok(RwLockWriteGuard::new(self, CallSite::caller()))
     }
 
     /// Locks for writing if the lock is free and no task waits for it; the guard owns the [`Arc`].
@@ -447,7 +447,7 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
         self.permits.try_acquire(self.whole()).map_err(|_| TryLockError(()))?;
-        Ok(OwnedRwLockWriteGuard::new(self, Caller::here()))
+        Ok(OwnedRwLockWriteGuard::new(self, CallSite::caller()))
     }
 
     /// Returns a mutable reference to the value, without locking.
@@ -558,7 +558,7 @@ pin_project! {
     /// Future of [`RwLock::read`].
     struct Reading<'a, T: ?Sized> {
         lock: &'a RwLock<T>,
-        caller: Caller,
+        caller: CallSite,
         #[pin]
         turn: Turn<'a>,
     }
@@ -582,7 +582,7 @@ pin_project! {
     /// Future of [`RwLock::write`].
     struct Writing<'a, T: ?Sized> {
         lock: &'a RwLock<T>,
-        caller: Caller,
+        caller: CallSite,
         #[pin]
         turn: Turn<'a>,
     }

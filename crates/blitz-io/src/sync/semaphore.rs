@@ -30,7 +30,7 @@ use super::{
 };
 use crate::engine::{
     prim::weakened,
-    wait::permits::{self, Closed, NotNow, Permits},
+    wait::permits::{self, Closed, NoPermits, Permits},
 };
 
 /// A counting semaphore: a number of permits that tasks acquire and give back.
@@ -907,10 +907,10 @@ impl fmt::Display for AcquireError {
 impl Error for AcquireError {}
 
 impl TryAcquireError {
-    fn new(why: NotNow) -> Self {
+    fn new(why: NoPermits) -> Self {
         match why {
-            NotNow::Closed => Self::Closed,
-            NotNow::TooFew => Self::NoPermits,
+            NoPermits::Closed => Self::Closed,
+            NoPermits::TooFew => Self::NoPermits,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Waiting for a lock or a semaphore: the part that their futures share.
 //!
 //! A [`Turn`] first tries to take the permits. If they are available, that is one exchange
-//! and a unit of budget, and the [`Wish`], with its waiter and its place in the wait queue, is
-//! never created: the future of an uncontended lock writes two words.
+//! and a unit of budget, and the [`AcquireFuture`], with its waiter and its place in the wait
+//! queue, is never created: the future of an uncontended lock writes two words.
 //!
 //! # Invariants
 //! - When permits are taken, the caller's next step wraps them in a guard: nothing that can
@@ -19,8 +19,8 @@ use pin_project_lite::pin_project;
 
 use crate::engine::{
     wait::{
-        holders::{Awaiting, Caller, Name},
-        permits::{Closed, NotNow, Permits, Wish},
+        holders::{CallSite, LockId, WaitEntry},
+        permits::{AcquireFuture, Closed, NoPermits, Permits},
     },
     work::{
         current,
@@ -32,19 +32,19 @@ pin_project! {
     /// Acquisition of permits in progress; has a place in the wait queue only if it must wait.
     pub(crate) struct Turn<'a> {
         #[pin]
-        wish: Option<Wish<'a>>,
-        awaiting: Awaiting,
+        wish: Option<AcquireFuture<'a>>,
+        awaiting: WaitEntry,
     }
 }
 
 /// A lock's name in the record of lock holders, and the place in the source where it was
 /// requested; `None` for semaphores.
-pub(crate) type Asked<'a> = Option<(&'a Name, Caller)>;
+pub(crate) type Asked<'a> = Option<(&'a LockId, CallSite)>;
 
 impl<'a> Turn<'a> {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { wish: None, awaiting: Awaiting::new() }
+        Self { wish: None, awaiting: WaitEntry::new() }
     }
 
     /// Takes `count` permits, at once or after earlier requests. Must always be called with the
@@ -61,7 +61,7 @@ impl<'a> Turn<'a> {
         if self.wish.is_none() && budget::has_remaining_for(cx) {
             let unit = ready!(budget::poll_proceed(cx));
             match permits.try_acquire(count) {
-                Err(NotNow::TooFew) => {}
+                Err(NoPermits::TooFew) => {}
                 done => {
                     unit.spend();
                     return Poll::Ready(done.map_err(|_| Closed));
@@ -90,7 +90,7 @@ impl<'a> Turn<'a> {
             _ if polled.is_ready() => this.awaiting.end(),
             // Otherwise it is not in the queue but was deferred to its task's next poll for want of
             // budget, which has been recorded.
-            Some((name, caller)) if wish.is_in_line() => {
+            Some((name, caller)) if wish.is_queued() => {
                 current::waits_for(WaitReason::Lock);
                 this.awaiting.note(name, caller);
             }

@@ -3,18 +3,18 @@
 use super::Instant;
 use crate::engine::{
     prim::{Arc, clock::CoarseInstant},
-    wheel::{Seat, Timers},
+    wheel::{Timers, TimersRef},
 };
 
-/// Returns this core's handle ([`Seat`]) of the timers of the current runtime.
+/// Returns this core's handle ([`TimersRef`]) of the timers of the current runtime.
 ///
 /// # Panics
 /// Panics if there is no current runtime on this thread, or it has no timers.
 #[inline]
 #[track_caller]
-pub(super) fn seat() -> Arc<Seat> {
+pub(super) fn timers_ref() -> Arc<TimersRef> {
     #[cfg(feature = "rt")]
-    return crate::runtime::context::seat();
+    return crate::runtime::context::timers_ref();
     #[cfg(not(feature = "rt"))]
     panic!(
         "there is no reactor running, must be called from the context of a Tokio 1.x runtime: \
@@ -41,7 +41,7 @@ pub(super) fn note() -> Option<Noted> {
     });
     #[cfg(not(feature = "rt"))]
     {
-        drop(seat());
+        drop(timers_ref());
         None
     }
 }
@@ -61,9 +61,9 @@ impl Noted {
     }
 
     /// Returns a handle of the timers of the noted runtime; `None` if it has ended.
-    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
+    pub(super) fn timers_ref(&self) -> Option<Arc<TimersRef>> {
         #[cfg(feature = "rt")]
-        return crate::runtime::context::seat_of(self.runtime);
+        return crate::runtime::context::timers_ref_of(self.runtime);
         #[cfg(not(feature = "rt"))]
         None
     }

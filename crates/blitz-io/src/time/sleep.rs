@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use super::{Duration, Instant, at_most_30_years, error::Error, here};
 use crate::engine::{
     prim::Arc,
-    wheel::{Ended, Seat, Timer},
+    wheel::{Timer, TimerShutdown, TimersRef},
     work::{
         current,
         task::{budget, timestamp::WaitReason},
@@ -50,7 +50,7 @@ use crate::engine::{
 #[track_caller]
 pub fn sleep(duration: Duration) -> Sleep {
     // A sleep of zero must be complete at its first poll, so that poll checks the clock.
-    Sleep::new(Instant::now() + at_most_30_years(duration), duration.is_zero(), here::seat())
+    Sleep::new(Instant::now() + at_most_30_years(duration), duration.is_zero(), here::timers_ref())
 }
 
 /// Waits until `deadline` is reached.
@@ -79,7 +79,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[inline]
 #[track_caller]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep::new(deadline, true, here::seat())
+    Sleep::new(deadline, true, here::timers_ref())
 }
 
 pin_project! {
@@ -146,8 +146,8 @@ impl Sleep {
     /// Creates a sleep until `deadline`; with `looks` the poll that arms its timer checks the
     /// clock first.
     #[inline]
-    pub(super) fn new(deadline: Instant, looks: bool, seat: Arc<Seat>) -> Self {
-        Self { deadline, looks, timer: Timer::new(seat) }
+    pub(super) fn new(deadline: Instant, looks: bool, timers_ref: Arc<TimersRef>) -> Self {
+        Self { deadline, looks, timer: Timer::new(timers_ref) }
     }
 
     /// Returns the deadline, at which the sleep completes.
@@ -223,7 +223,7 @@ impl Sleep {
     }
 
     #[inline]
-    fn poll_timer(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+    fn poll_timer(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TimerShutdown>> {
         let mut this = self.project();
         let timers = this.timer.timers();
         let clock = timers.clock();
@@ -249,7 +249,7 @@ impl Future for Sleep {
         unit.spend();
         match polled {
             Ok(()) => Poll::Ready(()),
-            Err(Ended) => end_of_runtime(),
+            Err(TimerShutdown) => end_of_runtime(),
         }
     }
 }

@@ -11,27 +11,27 @@ use super::{
 };
 use crate::engine::{
     prim::Arc,
-    wait::bell::Bell,
-    wheel::{Clock, Seat, Timers},
+    wait::test_waker::CountingWaker,
+    wheel::{Clock, Timers, TimersRef},
     work::task::budget::{self, Budget},
 };
 
 /// A duration so long that no test reaches its end by itself.
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn timers() -> (Arc<Timers>, Arc<Seat>) {
+fn timers() -> (Arc<Timers>, Arc<TimersRef>) {
     let timers = Timers::new(1, Clock::new(false));
-    let seat = Timers::seats(&timers)[0].clone();
-    (timers, seat)
+    let timers_ref = Timers::refs(&timers)[0].clone();
+    (timers, timers_ref)
 }
 
 /// Creates a sleep of `duration` from now.
-fn sleep(seat: &Arc<Seat>, duration: Duration) -> Sleep {
-    Sleep::new(Instant::now() + duration, duration.is_zero(), seat.clone())
+fn sleep(timers_ref: &Arc<TimersRef>, duration: Duration) -> Sleep {
+    Sleep::new(Instant::now() + duration, duration.is_zero(), timers_ref.clone())
 }
 
-fn timeout<F: Future>(seat: &Arc<Seat>, duration: Duration, value: F) -> Timeout<F> {
-    Timeout { value, delay: Delay::Is { sleep: Some(sleep(seat, duration)) } }
+fn timeout<F: Future>(timers_ref: &Arc<TimersRef>, duration: Duration, value: F) -> Timeout<F> {
+    Timeout { value, delay: Delay::Is { sleep: Some(sleep(timers_ref, duration)) } }
 }
 
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
@@ -45,28 +45,28 @@ fn fire(timers: &Timers, at: Instant) -> usize {
 
 #[test]
 fn a_sleep_is_done_at_its_deadline_and_not_a_nanosecond_before() {
-    let ((timers, seat), bell) = (timers(), Bell::new());
-    let mut sleep = pin!(sleep(&seat, HOUR));
+    let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
+    let mut sleep = pin!(sleep(&timers_ref, HOUR));
     let deadline = sleep.deadline();
     assert_eq!(timers.next_of_all(), None, "nobody has polled it");
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_pending());
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_pending());
     assert_eq!(fire(&timers, deadline - Duration::from_nanos(1)), 0);
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_pending() && !sleep.is_elapsed());
-    assert_eq!((fire(&timers, deadline), bell.rung()), (1, 1));
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_pending() && !sleep.is_elapsed());
+    assert_eq!((fire(&timers, deadline), counter.wake_count()), (1, 1));
     assert!(sleep.is_elapsed());
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_ready());
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_ready(), "and stays done");
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_ready());
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_ready(), "and stays done");
     assert_eq!(sleep.deadline(), deadline);
 }
 
 #[test]
 fn a_deadline_in_the_past_is_over_at_the_first_poll() {
-    let (timers, seat) = timers();
-    let mut zero = pin!(sleep(&seat, Duration::ZERO));
+    let (timers, timers_ref) = timers();
+    let mut zero = pin!(sleep(&timers_ref, Duration::ZERO));
     assert!(!zero.is_elapsed(), "nobody has looked");
     assert!(poll(zero.as_mut(), Waker::noop()).is_ready());
     assert!(zero.is_elapsed());
-    let mut past = pin!(sleep(&seat, HOUR));
+    let mut past = pin!(sleep(&timers_ref, HOUR));
     past.as_mut().reset_unarmed(Instant::now());
     assert!(poll(past.as_mut(), Waker::noop()).is_ready());
     assert_eq!(timers.next_of_all(), None, "neither came into a wheel");
@@ -74,14 +74,14 @@ fn a_deadline_in_the_past_is_over_at_the_first_poll() {
 
 #[test]
 fn a_reset_counts_and_the_old_deadline_does_not() {
-    let ((timers, seat), bell) = (timers(), Bell::new());
-    let mut sleep = pin!(sleep(&seat, HOUR));
+    let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
+    let mut sleep = pin!(sleep(&timers_ref, HOUR));
     let first = sleep.deadline();
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_pending());
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_pending());
     sleep.as_mut().reset(first + HOUR);
     assert_eq!(sleep.deadline(), first + HOUR);
-    assert_eq!((fire(&timers, first), bell.rung()), (0, 0));
-    assert_eq!((fire(&timers, first + HOUR), bell.rung()), (1, 1));
+    assert_eq!((fire(&timers, first), counter.wake_count()), (0, 0));
+    assert_eq!((fire(&timers, first + HOUR), counter.wake_count()), (1, 1));
     assert!(sleep.is_elapsed());
     sleep.as_mut().reset_unarmed(first + HOUR * 2);
     assert!(!sleep.is_elapsed());
@@ -91,45 +91,45 @@ fn a_reset_counts_and_the_old_deadline_does_not() {
 /// The wheel has not been advanced since the beginning, so it alone would not notice.
 #[test]
 fn a_reset_to_what_is_over_wakes_and_is_done_at_once() {
-    let ((timers, seat), bell) = (timers(), Bell::new());
-    let mut sleep = pin!(sleep(&seat, HOUR));
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_pending());
+    let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
+    let mut sleep = pin!(sleep(&timers_ref, HOUR));
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_pending());
     sleep.as_mut().reset(Instant::now());
     assert!(sleep.is_elapsed());
-    assert_eq!((bell.rung(), timers.next_of_all()), (1, None));
+    assert_eq!((counter.wake_count(), timers.next_of_all()), (1, None));
     assert!(poll(sleep.as_mut(), Waker::noop()).is_ready());
 }
 
 #[test]
 fn a_timeout_around_a_ready_future_arms_nothing() {
-    let (timers, seat) = timers();
-    let mut ready = pin!(timeout(&seat, HOUR, async { 7 }));
+    let (timers, timers_ref) = timers();
+    let mut ready = pin!(timeout(&timers_ref, HOUR, async { 7 }));
     assert_eq!(poll(ready.as_mut(), Waker::noop()), Poll::Ready(Ok(7)));
     assert_eq!(timers.next_of_all(), None);
-    let mut over = pin!(timeout(&seat, Duration::ZERO, async { 7 }));
+    let mut over = pin!(timeout(&timers_ref, Duration::ZERO, async { 7 }));
     assert_eq!(poll(over.as_mut(), Waker::noop()), Poll::Ready(Ok(7)), "the future is first");
 }
 
 #[test]
 fn a_timeout_that_is_dropped_leaves_the_wheel_empty() {
-    let ((timers, seat), bell) = (timers(), Bell::new());
-    let mut waiting = Box::pin(timeout(&seat, HOUR, pending::<()>()));
-    assert!(poll(waiting.as_mut(), &bell.waker()).is_pending());
+    let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
+    let mut waiting = Box::pin(timeout(&timers_ref, HOUR, pending::<()>()));
+    assert!(poll(waiting.as_mut(), &counter.waker()).is_pending());
     assert!(timers.next_of_all().is_some());
     drop(waiting);
-    assert_eq!((timers.next_of_all(), std::sync::Arc::strong_count(&bell)), (None, 1));
+    assert_eq!((timers.next_of_all(), std::sync::Arc::strong_count(&counter)), (None, 1));
 }
 
 #[test]
 fn a_future_that_spends_all_its_budget_does_not_outlive_its_timeout() {
-    let (timers, seat) = timers();
+    let (timers, timers_ref) = timers();
     let hungry = poll_fn(|cx| {
         while let Poll::Ready(unit) = budget::poll_proceed(cx) {
             unit.spend();
         }
         Poll::<()>::Pending
     });
-    let mut hungry = pin!(timeout(&seat, HOUR, hungry));
+    let mut hungry = pin!(timeout(&timers_ref, HOUR, hungry));
     let mut turn =
         || budget::with_budget(Budget::per_poll(), || poll(hungry.as_mut(), Waker::noop()));
     assert!(turn().is_pending());
@@ -139,10 +139,10 @@ fn a_future_that_spends_all_its_budget_does_not_outlive_its_timeout() {
 
 #[test]
 fn sleeps_that_are_over_spend_the_budget() {
-    let (_timers, seat) = timers();
+    let (_timers, timers_ref) = timers();
     budget::with_budget(Budget::per_poll(), || {
         let mut done = 0;
-        while poll(pin!(sleep(&seat, Duration::ZERO)), Waker::noop()).is_ready() {
+        while poll(pin!(sleep(&timers_ref, Duration::ZERO)), Waker::noop()).is_ready() {
             done += 1;
         }
         assert_eq!(done, 128);
@@ -152,8 +152,8 @@ fn sleeps_that_are_over_spend_the_budget() {
 #[test]
 #[should_panic = "it is being shutdown. (the timer is shutdown"]
 fn a_sleep_whose_runtime_has_ended_panics() {
-    let (timers, seat) = timers();
-    let mut sleep = pin!(sleep(&seat, HOUR));
+    let (timers, timers_ref) = timers();
+    let mut sleep = pin!(sleep(&timers_ref, HOUR));
     assert!(poll(sleep.as_mut(), Waker::noop()).is_pending());
     timers.shutdown();
     let _ = poll(sleep.as_mut(), Waker::noop());
@@ -186,11 +186,11 @@ fn the_longest_time_can_be_told_as_an_instant() {
 fn on_a_paused_clock_a_sleep_is_over_exactly_when_the_clock_gets_there() {
     let timers = Timers::new(1, Clock::new(true));
     timers.clock().pause().unwrap();
-    let (seat, bell) = (Timers::seats(&timers)[1].clone(), Bell::new());
+    let (timers_ref, counter) = (Timers::refs(&timers)[1].clone(), CountingWaker::new());
     let start = Instant::from_std(timers.clock().now());
-    let mut sleep = pin!(Sleep::new(start + HOUR, false, seat));
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_pending());
-    assert_eq!((timers.auto_advance(), bell.rung()), (1, 1));
+    let mut sleep = pin!(Sleep::new(start + HOUR, false, timers_ref));
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_pending());
+    assert_eq!((timers.auto_advance(), counter.wake_count()), (1, 1));
     assert_eq!(Instant::from_std(timers.clock().now()), start + HOUR);
-    assert!(poll(sleep.as_mut(), &bell.waker()).is_ready());
+    assert!(poll(sleep.as_mut(), &counter.waker()).is_ready());
 }

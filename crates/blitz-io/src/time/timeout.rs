@@ -17,7 +17,7 @@ use super::{
 };
 use crate::engine::{
     prim::Arc,
-    wheel::Seat,
+    wheel::TimersRef,
     work::task::budget::{self, Budget},
 };
 
@@ -63,7 +63,9 @@ use crate::engine::{
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let delay = match here::note() {
         Some(noted) => Delay::Later { noted, duration },
-        None => Delay::Is { sleep: sleep_from(Instant::now(), duration, false, here::seat()) },
+        None => {
+            Delay::Is { sleep: sleep_from(Instant::now(), duration, false, here::timers_ref()) }
+        }
     };
     Timeout { value: future.into_future(), delay }
 }
@@ -97,10 +99,10 @@ fn sleep_from(
     moment: Instant,
     duration: Duration,
     may_be_over: bool,
-    seat: Arc<Seat>,
+    timers_ref: Arc<TimersRef>,
 ) -> Option<Sleep> {
     let deadline = moment.checked_add(duration)?;
-    Some(Sleep::new(deadline, may_be_over || duration.is_zero(), seat))
+    Some(Sleep::new(deadline, may_be_over || duration.is_zero(), timers_ref))
 }
 
 pin_project! {
@@ -139,10 +141,10 @@ impl Delay {
 }
 
 fn begin(noted: &Noted, duration: Duration) -> Option<Sleep> {
-    let Some(seat) = noted.seat() else { end_of_runtime() };
+    let Some(timers_ref) = noted.timers_ref() else { end_of_runtime() };
     let now = Instant::now();
     let moment = noted.moment(now);
-    sleep_from(moment, duration, moment < now, seat)
+    sleep_from(moment, duration, moment < now, timers_ref)
 }
 
 pin_project! {

@@ -10,7 +10,7 @@ use std::{
 use super::{Receiver, Sender, channel, error::TryRecvError};
 use crate::engine::{
     prim::{UnsafeCell, model, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
 };
 
 type Waiting = Pin<Box<dyn Future<Output = Result<u32, super::error::RecvError>> + Send>>;
@@ -262,16 +262,17 @@ fn a_recv_dropped_against_a_send_loses_no_value() {
 fn a_batch_of_receivers_against_a_drop_wakes_the_rest() {
     model(|| {
         let (sender, receiver) = channel(1);
-        let (bells, bell) = ([Bell::new(), Bell::new()], Bell::new());
-        let first = in_line(receiver, &bells[0].waker());
-        let second = in_line(sender.subscribe(), &bell.waker());
-        let third = in_line(sender.subscribe(), &bells[1].waker());
+        let (counters, counter) =
+            ([CountingWaker::new(), CountingWaker::new()], CountingWaker::new());
+        let first = in_line(receiver, &counters[0].waker());
+        let second = in_line(sender.subscribe(), &counter.waker());
+        let third = in_line(sender.subscribe(), &counters[1].waker());
         let dropper = thread::spawn(move || drop(second));
         sender.send(1).unwrap();
-        assert!(bells.iter().all(|bell| bell.rung() == 1), "one was passed over");
+        assert!(counters.iter().all(|counter| counter.wake_count() == 1), "one was passed over");
         dropper.join().unwrap();
         drop((first, third));
-        assert!(bell.rung() <= 1);
+        assert!(counter.wake_count() <= 1);
     });
 }
 

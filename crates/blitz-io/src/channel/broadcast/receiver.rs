@@ -16,7 +16,7 @@ use crate::{
     channel::standing::{spare_for, stand},
     engine::{
         prim::{Arc, discard, is_panicking, weakened},
-        wait::line::{Place, Waiter},
+        wait::wait_queue::{Waiter, WaiterState},
         work::{
             current,
             task::{budget, timestamp::WaitReason},
@@ -437,7 +437,7 @@ impl<T: Clone> Future for Recv<'_, T> {
 impl<T> Drop for Recv<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if self.waiter.place() == Place::In {
+        if self.waiter.state() == WaiterState::In {
             // SAFETY: the future was pinned if it was ever polled, and is not moved from here
             // on.
             leave(unsafe { Pin::new_unchecked(self) });

@@ -26,7 +26,7 @@ use crate::{
             Ordering::{AcqRel, Acquire, Relaxed},
             weakened,
         },
-        wait::line::{Place, Waiter},
+        wait::wait_queue::{Waiter, WaiterState},
         work::{
             current,
             task::{budget, timestamp::WaitReason},
@@ -506,7 +506,7 @@ impl<T> Future for Closed<'_, T> {
                 // Without budget, completion is postponed once, and not at all if the future has
                 // waited, because a future that is polled beside it may use up the budget of
                 // every poll.
-                let comes = waiter.place() == Place::Out && !replace(&mut this.put_off, true);
+                let comes = waiter.state() == WaiterState::Out && !replace(&mut this.put_off, true);
                 if comes || budget::has_remaining() {
                     ready!(budget::poll_proceed(cx)).spend();
                 }
@@ -527,7 +527,7 @@ impl<T> Future for Closed<'_, T> {
 
 impl<T> Drop for Closed<'_, T> {
     fn drop(&mut self) {
-        if self.waiter.place() != Place::In {
+        if self.waiter.state() != WaiterState::In {
             return;
         }
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.

@@ -38,7 +38,7 @@ use crate::engine::{
         store_lock::{ParkBucket, StoreLock, StoreLockGuard},
         weakened,
     },
-    wait::{batch::wake_each, line::Line},
+    wait::{wait_queue::WaitQueue, wake_list::wake_each},
 };
 
 /// The shared state of a broadcast channel.
@@ -67,9 +67,9 @@ pub(super) struct Tail {
     /// `true` once the last sender was dropped.
     pub(super) closed: bool,
     /// Waiting receivers, each with the position that it waits for.
-    pub(super) line: Line<u64>,
+    pub(super) line: WaitQueue<u64>,
     /// Senders that wait until the last receiver is dropped.
-    pub(super) closers: Line<()>,
+    pub(super) closers: WaitQueue<()>,
 }
 
 /// Result of looking for a value at a receiver's position.
@@ -102,8 +102,8 @@ impl<T> Shared<T> {
                 position: start,
                 receivers,
                 closed: false,
-                line: Line::new(),
-                closers: Line::new(),
+                line: WaitQueue::new(),
+                closers: WaitQueue::new(),
             }),
         }
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::engine::{
     prim::thread,
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
     work::{
         current,
         task::budget::{self, Budget},
@@ -197,13 +197,13 @@ fn a_drop_that_panics_leaves_the_rest_passed_and_the_closers_woken() {
     for number in 0..3 {
         assert!(sender.send(account.value(number)).is_ok());
     }
-    let (bell, mut closed) = (Bell::new(), pin!(sender.closed()));
-    let waker = bell.waker();
+    let (counter, mut closed) = (CountingWaker::new(), pin!(sender.closed()));
+    let waker = counter.waker();
     assert!(closed.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     account.drops_panic.store(true, Relaxed);
     assert!(panics(|| drop(receiver)), "the first panic is passed on");
     account.drops_panic.store(false, Relaxed);
-    assert_eq!((account.alive(), sender.len(), bell.rung()), (0, 0, 1));
+    assert_eq!((account.alive(), sender.len(), counter.wake_count()), (0, 0, 1));
     assert!(closed.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
@@ -289,19 +289,19 @@ fn a_recv_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
 #[test]
 fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
     let (sender, receiver) = channel::<u32>(1);
-    let bell = Bell::new();
-    let waker = bell.waker();
+    let counter = CountingWaker::new();
+    let waker = counter.waker();
     let mut cx = Context::from_waker(&waker);
     budget::with_budget(Budget::Remaining(0), || {
         let mut waits = pin!(sender.closed());
         assert!(waits.as_mut().poll(&mut cx).is_pending());
-        assert_eq!(bell.rung(), 0, "it is in line");
+        assert_eq!(counter.wake_count(), 0, "it is in line");
         drop(receiver);
-        assert_eq!(bell.rung(), 1);
+        assert_eq!(counter.wake_count(), 1);
         assert!(waits.as_mut().poll(&mut cx).is_ready());
         let mut late = pin!(sender.closed());
         assert!(late.as_mut().poll(&mut cx).is_pending());
-        assert_eq!(bell.rung(), 2, "it comes again at once");
+        assert_eq!(counter.wake_count(), 2, "it comes again at once");
         assert!(late.as_mut().poll(&mut cx).is_ready());
     });
     budget::with_budget(Budget::Remaining(2), || {
@@ -313,13 +313,13 @@ fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
 #[test]
 fn a_recv_that_is_polled_with_another_waker_wakes_that_one() {
     let (sender, mut receiver) = channel(2);
-    let (old, new) = (Bell::new(), Bell::new());
+    let (old, new) = (CountingWaker::new(), CountingWaker::new());
     {
         let mut waiting = pin!(receiver.recv());
         assert!(waiting.as_mut().poll(&mut Context::from_waker(&old.waker())).is_pending());
         assert!(waiting.as_mut().poll(&mut Context::from_waker(&new.waker())).is_pending());
         sender.send(1).unwrap();
-        assert_eq!((old.rung(), new.rung()), (0, 1));
+        assert_eq!((old.wake_count(), new.wake_count()), (0, 1));
         assert_eq!(
             waiting.as_mut().poll(&mut Context::from_waker(&new.waker())),
             Poll::Ready(Ok(1))
@@ -332,33 +332,33 @@ fn a_recv_that_is_polled_with_another_waker_wakes_that_one() {
 #[test]
 fn a_send_wakes_each_of_a_hundred_receivers_once() {
     let sender = Sender::new(4);
-    let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
-    let mut receivers: Vec<_> = bells.iter().map(|_| sender.subscribe()).collect();
+    let counters: Vec<_> = (0..100).map(|_| CountingWaker::new()).collect();
+    let mut receivers: Vec<_> = counters.iter().map(|_| sender.subscribe()).collect();
     let mut waiting: Vec<_> =
         receivers.iter_mut().map(|receiver| Box::pin(receiver.recv())).collect();
-    for (future, bell) in waiting.iter_mut().zip(&bells) {
-        assert!(future.as_mut().poll(&mut Context::from_waker(&bell.waker())).is_pending());
+    for (future, counter) in waiting.iter_mut().zip(&counters) {
+        assert!(future.as_mut().poll(&mut Context::from_waker(&counter.waker())).is_pending());
     }
     assert_eq!(sender.send(5).unwrap(), 100);
-    assert!(bells.iter().all(|bell| bell.rung() == 1));
-    for (future, bell) in waiting.iter_mut().zip(&bells) {
-        let polled = future.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+    assert!(counters.iter().all(|counter| counter.wake_count() == 1));
+    for (future, counter) in waiting.iter_mut().zip(&counters) {
+        let polled = future.as_mut().poll(&mut Context::from_waker(&counter.waker()));
         assert_eq!(polled, Poll::Ready(Ok(5)));
     }
     drop(waiting);
-    assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+    assert!(counters.iter().all(|counter| Arc::strong_count(counter) == 1));
 }
 
 /// Uses a waker that receives, and waits again, while it is being woken.
 #[test]
 fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
     struct Again {
-        bell: Arc<Bell>,
+        counter: Arc<CountingWaker>,
         again: std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>,
     }
     impl std::task::Wake for Again {
         fn wake(self: Arc<Self>) {
-            self.bell.waker().wake();
+            self.counter.waker().wake();
             let waker = Waker::from(self.clone());
             let mut again = self.again.lock().unwrap();
             if let Some(future) = &mut *again {
@@ -372,12 +372,12 @@ fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
             let mut receiver = sender.subscribe();
             let again: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> =
                 Box::pin(async move { while receiver.recv().await.is_ok() {} });
-            Arc::new(Again { bell: Bell::new(), again: Some(again).into() })
+            Arc::new(Again { counter: CountingWaker::new(), again: Some(again).into() })
         })
         .collect();
     wakers.iter().for_each(|waker| std::task::Wake::wake(waker.clone()));
     sender.send(1).unwrap();
-    assert!(wakers.iter().all(|waker| waker.bell.rung() == 2), "one was served twice");
+    assert!(wakers.iter().all(|waker| waker.counter.wake_count() == 2), "one was served twice");
     wakers.iter().for_each(|waker| drop(waker.again.lock().unwrap().take()));
 }
 
@@ -412,7 +412,7 @@ fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
     // The size of a batch. If that grows, the timeout below ends the test.
     const BATCH: usize = 32;
     let patience = std::time::Duration::from_secs(20);
-    let (sender, late) = (Sender::new(4), Bell::new());
+    let (sender, late) = (Sender::new(4), CountingWaker::new());
     let (stopped, stops) = std::sync::mpsc::channel();
     let (go, goes) = std::sync::mpsc::channel();
     let (came, comes) = std::sync::mpsc::channel();
@@ -433,11 +433,11 @@ fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
     waiting.extend((1..BATCH).map(|_| in_line(&sender, Waker::noop())));
     waiting.push(in_line(&sender, &last));
     assert_eq!(sender.send(1).unwrap(), BATCH + 1);
-    assert_eq!(late.rung(), 0, "the first send has served the second one's");
+    assert_eq!(late.wake_count(), 0, "the first send has served the second one's");
     go.send(()).unwrap();
     let (_waiting, second) = comes.recv().unwrap();
     assert_eq!(second.join().unwrap(), 3 * BATCH + 1);
-    assert_eq!(late.rung(), 2 * BATCH);
+    assert_eq!(late.wake_count(), 2 * BATCH);
 }
 
 #[test]

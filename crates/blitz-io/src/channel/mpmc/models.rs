@@ -9,13 +9,13 @@ use std::{
 use super::{channel, error::TrySendError};
 use crate::engine::{
     prim::{model, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
 };
 
 /// A future that is polled by hand, when its bell has rung.
 struct Waits<'a, R> {
     future: Pin<Box<dyn Future<Output = R> + 'a>>,
-    bell: Arc<Bell>,
+    counter: Arc<CountingWaker>,
     /// How often its bell had rung when the future was polled last.
     heard: usize,
     answer: Option<R>,
@@ -24,15 +24,19 @@ struct Waits<'a, R> {
 impl<'a, R> Waits<'a, R> {
     /// Wraps a future and polls it once.
     fn new(future: impl Future<Output = R> + 'a) -> Self {
-        let mut waits =
-            Self { future: Box::pin(future), bell: Bell::new(), heard: 0, answer: None };
+        let mut waits = Self {
+            future: Box::pin(future),
+            counter: CountingWaker::new(),
+            heard: 0,
+            answer: None,
+        };
         waits.poll();
         waits
     }
 
     fn poll(&mut self) {
-        self.heard = self.bell.rung();
-        let waker = self.bell.waker();
+        self.heard = self.counter.wake_count();
+        let waker = self.counter.waker();
         if let Poll::Ready(answer) = self.future.as_mut().poll(&mut Context::from_waker(&waker)) {
             self.answer = Some(answer);
         }
@@ -40,7 +44,7 @@ impl<'a, R> Waits<'a, R> {
 
     /// Polls the future if its bell has rung, and returns `true` if it was polled.
     fn go_on(&mut self) -> bool {
-        let due = self.answer.is_none() && self.bell.rung() > self.heard;
+        let due = self.answer.is_none() && self.counter.wake_count() > self.heard;
         if due {
             self.poll();
         }
@@ -263,14 +267,14 @@ fn a_new_waker_of_a_receiver_is_woken() {
     model(|| {
         let (tx, rx) = channel(1);
         let mut waits = Waits::new(rx.recv());
-        let old = std::mem::replace(&mut waits.bell, Bell::new());
+        let old = std::mem::replace(&mut waits.counter, CountingWaker::new());
         let other = thread::spawn(move || {
             tx.try_send(1).unwrap();
             tx
         });
         waits.poll();
         while waits.answer.is_none() {
-            waits.bell.listen();
+            waits.counter.wait();
             waits.poll();
         }
         assert_eq!(waits.answer, Some(Some(1)));

@@ -53,9 +53,9 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::{Batch, wake_each},
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::{WakeList, wake_each},
     },
     work::task::budget::{self, BudgetUnit},
 };
@@ -68,12 +68,12 @@ pub(super) const GONE: u32 = 1 << 1;
 /// The tasks that wait for one kind of event, and flags that can be read without the lock.
 pub(super) struct Queue {
     flags: AtomicU32,
-    line: StoreLock<Line<()>>,
+    line: StoreLock<WaitQueue<()>>,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { flags: AtomicU32::new(0), line: StoreLock::new(Line::new()) }
+        Self { flags: AtomicU32::new(0), line: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Returns the flags (M2).
@@ -94,14 +94,14 @@ impl Queue {
     /// Dismisses and wakes the first waiter, if there is one (M3).
     #[cold]
     pub(super) fn wake_one(&self) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut line = self.line.lock();
         if !line.is_empty() {
-            batch.push(line.dismiss_first());
+            wake_list.push(line.dismiss_first());
             self.note(&line);
         }
         drop(line);
-        batch.wake_all();
+        wake_list.wake_all();
     }
 
     /// Dismisses and wakes all waiters, a batch at a time.
@@ -117,7 +117,7 @@ impl Queue {
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock.
-    fn note(&self, line: &Line<()>) {
+    fn note(&self, line: &WaitQueue<()>) {
         if line.is_empty() {
             // Relaxed: WAITING is set again only under the lock.
             self.flags.fetch_and(!WAITING, Relaxed);
@@ -150,7 +150,7 @@ impl<'a> Stand<'a> {
     /// dismissed for, and a future that is polled beside it may use up the budget of every poll.
     #[inline]
     pub(super) fn proceed(&self, cx: &mut Context<'_>) -> Poll<Option<BudgetUnit>> {
-        if self.waiter.place() != Place::Out && !budget::has_remaining() {
+        if self.waiter.state() != WaiterState::Out && !budget::has_remaining() {
             return Poll::Ready(None);
         }
         budget::poll_proceed(cx).map(Some)
@@ -166,7 +166,7 @@ impl<'a> Stand<'a> {
         cx: &Context<'_>,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Poll<(R, bool)> {
-        if self.waiter.place() == Place::In && self.stays(cx.waker()) {
+        if self.waiter.state() == WaiterState::In && self.stays(cx.waker()) {
             return Poll::Pending;
         }
         match attempt() {
@@ -221,7 +221,7 @@ impl<'a> Stand<'a> {
     /// Prepares the waiter for another wait, and returns `true` if it was dismissed.
     #[inline]
     fn settle(&self) -> bool {
-        let dismissed = self.waiter.place() == Place::Left;
+        let dismissed = self.waiter.state() == WaiterState::Dismissed;
         if dismissed {
             self.waiter.settle();
         }
@@ -247,10 +247,10 @@ impl Drop for Stand<'_> {
     fn drop(&mut self) {
         // SAFETY: `self` was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        let dismissed = match this.waiter.place() {
-            Place::Out => false,
-            Place::In => this.leave(),
-            Place::Left => true,
+        let dismissed = match this.waiter.state() {
+            WaiterState::Out => false,
+            WaiterState::In => this.leave(),
+            WaiterState::Dismissed => true,
         };
         // The waiter leaves without having looked, so the next one must be woken for the same
         // event.

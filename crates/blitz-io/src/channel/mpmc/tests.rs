@@ -20,7 +20,7 @@ use super::{
     error::{SendError, TryRecvError, TrySendError},
 };
 use crate::engine::{
-    wait::bell::Bell,
+    wait::test_waker::CountingWaker,
     work::task::budget::{self, Budget},
 };
 
@@ -95,16 +95,16 @@ fn small_channels_are_small_and_large_ones_are_spread() {
 fn operations_take_budget_when_they_complete() {
     let (tx, rx) = channel(1);
     budget::with_budget(Budget::Remaining(3), || {
-        let (mut waits, bell): (Boxed<'_, _>, _) = (Box::pin(rx.recv()), Bell::new());
-        assert!(poll(&mut waits, &bell.waker()).is_pending(), "waiting takes none");
+        let (mut waits, counter): (Boxed<'_, _>, _) = (Box::pin(rx.recv()), CountingWaker::new());
+        assert!(poll(&mut waits, &counter.waker()).is_pending(), "waiting takes none");
         let mut sends: Boxed<'_, _> = Box::pin(tx.send(1));
         assert_eq!(poll(&mut sends, Waker::noop()), Poll::Ready(Ok(())));
         assert_eq!(poll(&mut waits, Waker::noop()), Poll::Ready(Some(1)));
         tx.close();
         assert!(poll::<()>(&mut (Box::pin(tx.closed()) as _), Waker::noop()).is_ready());
         let mut refused: Boxed<'_, _> = Box::pin(rx.recv());
-        assert!(poll(&mut refused, &bell.waker()).is_pending(), "nothing is left");
-        assert_eq!(bell.rung(), 2, "it is woken at once");
+        assert!(poll(&mut refused, &counter.waker()).is_pending(), "nothing is left");
+        assert_eq!(counter.wake_count(), 2, "it is woken at once");
     });
 }
 
@@ -114,17 +114,17 @@ fn operations_take_budget_when_they_complete() {
 fn one_who_has_waited_needs_no_budget() {
     let (tx, rx) = channel(1);
     let none = Budget::Remaining(0);
-    let bells = [Bell::new(), Bell::new()];
-    let mut receives = bells.each_ref().map(|_| Box::pin(rx.recv()) as Boxed<'_, _>);
-    for (receive, bell) in receives.iter_mut().zip(&bells) {
-        assert!(poll(receive, &bell.waker()).is_pending());
+    let counters = [CountingWaker::new(), CountingWaker::new()];
+    let mut receives = counters.each_ref().map(|_| Box::pin(rx.recv()) as Boxed<'_, _>);
+    for (receive, counter) in receives.iter_mut().zip(&counters) {
+        assert!(poll(receive, &counter.waker()).is_pending());
     }
     tx.try_send(1).unwrap();
-    assert_eq!((bells[0].rung(), bells[1].rung()), (1, 0));
-    let first = budget::with_budget(none, || poll(&mut receives[0], &bells[0].waker()));
+    assert_eq!((counters[0].wake_count(), counters[1].wake_count()), (1, 0));
+    let first = budget::with_budget(none, || poll(&mut receives[0], &counters[0].waker()));
     assert_eq!(first, Poll::Ready(Some(1)));
-    let second = budget::with_budget(none, || poll(&mut receives[1], &bells[1].waker()));
-    assert_eq!((second, bells[1].rung()), (Poll::Pending, 0), "it stays in line");
+    let second = budget::with_budget(none, || poll(&mut receives[1], &counters[1].waker()));
+    assert_eq!((second, counters[1].wake_count()), (Poll::Pending, 0), "it stays in line");
 
     tx.try_send(2).unwrap();
     drop(receives);
@@ -242,16 +242,16 @@ fn a_send_that_is_dropped_did_not_send() {
 #[test]
 fn waiters_are_woken_in_the_order_they_came() {
     let (tx, rx) = channel(1);
-    let bells = [Bell::new(), Bell::new(), Bell::new()];
+    let counters = [CountingWaker::new(), CountingWaker::new(), CountingWaker::new()];
     let mut waiting: Vec<Boxed<'_, _>> = Vec::new();
-    for bell in &bells {
+    for counter in &counters {
         waiting.push(Box::pin(rx.recv()));
-        assert!(poll(waiting.last_mut().unwrap(), &bell.waker()).is_pending());
+        assert!(poll(waiting.last_mut().unwrap(), &counter.waker()).is_pending());
     }
     for (at, future) in waiting.iter_mut().enumerate() {
         tx.try_send(at).unwrap();
-        let rung = bells.each_ref().map(|bell| bell.rung());
-        assert_eq!(rung, [1, usize::from(at > 0), usize::from(at > 1)]);
+        let wake_count = counters.each_ref().map(|counter| counter.wake_count());
+        assert_eq!(wake_count, [1, usize::from(at > 0), usize::from(at > 1)]);
         assert_eq!(poll(future, Waker::noop()), Poll::Ready(Some(at)));
     }
 }
@@ -259,14 +259,14 @@ fn waiters_are_woken_in_the_order_they_came() {
 #[test]
 fn one_who_was_woken_too_late_waits_again() {
     let (tx, rx) = channel(1);
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     let mut receiving: Boxed<'_, _> = Box::pin(rx.recv());
-    assert!(poll(&mut receiving, &bell.waker()).is_pending());
+    assert!(poll(&mut receiving, &counter.waker()).is_pending());
     tx.try_send(1).unwrap();
     assert_eq!(rx.try_recv(), Ok(1), "somebody was quicker");
-    assert!(poll(&mut receiving, &bell.waker()).is_pending());
+    assert!(poll(&mut receiving, &counter.waker()).is_pending());
     tx.try_send(2).unwrap();
-    assert_eq!(bell.rung(), 2);
+    assert_eq!(counter.wake_count(), 2);
     assert_eq!(poll(&mut receiving, Waker::noop()), Poll::Ready(Some(2)));
 }
 
@@ -275,16 +275,16 @@ fn close_wakes_everybody() {
     // More waiters than a batch of wakers on each side.
     let (tx, rx) = channel(1);
     tx.try_send(0).unwrap();
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     let mut sending: Vec<Boxed<'_, _>> = Vec::new();
     for n in 0..70 {
         sending.push(Box::pin(tx.send(n)));
-        assert!(poll(sending.last_mut().unwrap(), &bell.waker()).is_pending());
+        assert!(poll(sending.last_mut().unwrap(), &counter.waker()).is_pending());
     }
     let mut closed: Boxed<'_, _> = Box::pin(tx.closed());
-    assert!(poll(&mut closed, &bell.waker()).is_pending());
+    assert!(poll(&mut closed, &counter.waker()).is_pending());
     rx.close();
-    assert_eq!(bell.rung(), 71);
+    assert_eq!(counter.wake_count(), 71);
     assert!(poll(&mut closed, Waker::noop()).is_ready());
     for (n, mut future) in sending.into_iter().enumerate() {
         assert_eq!(poll(&mut future, Waker::noop()), Poll::Ready(Err(SendError(n))));
@@ -314,12 +314,12 @@ fn recv_many_takes_what_is_there_up_to_its_limit() {
         let mut many: Boxed<'_, _> = Box::pin(rx.recv_many(&mut buffer, 0));
         assert_eq!(poll(&mut many, Waker::noop()), Poll::Ready(0));
     }
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     {
         let mut many: Boxed<'_, _> = Box::pin(rx.recv_many(&mut buffer, 2));
-        assert!(poll(&mut many, &bell.waker()).is_pending());
+        assert!(poll(&mut many, &counter.waker()).is_pending());
         (0..3).for_each(|n| tx.try_send(n).unwrap());
-        assert_eq!(bell.rung(), 1);
+        assert_eq!(counter.wake_count(), 1);
         assert_eq!(poll(&mut many, Waker::noop()), Poll::Ready(2));
     }
     drop(tx);
@@ -464,21 +464,21 @@ type Sent = Result<(), SendError<Token>>;
 /// A waiting future, which is polled when its bell has rung.
 struct Waits<R> {
     future: Boxed<'static, R>,
-    bell: Arc<Bell>,
+    counter: Arc<CountingWaker>,
     heard: Option<usize>,
 }
 
 impl<R> Waits<R> {
     fn new(future: impl Future<Output = R> + 'static) -> Self {
-        Self { future: Box::pin(future), bell: Bell::new(), heard: None }
+        Self { future: Box::pin(future), counter: CountingWaker::new(), heard: None }
     }
 
     /// Polls the future if it was woken, or never polled.
     fn go_on(&mut self) -> Option<Poll<R>> {
-        let rung = self.bell.rung();
-        (self.heard != Some(rung)).then(|| {
-            self.heard = Some(rung);
-            poll(&mut self.future, &self.bell.waker())
+        let wake_count = self.counter.wake_count();
+        (self.heard != Some(wake_count)).then(|| {
+            self.heard = Some(wake_count);
+            poll(&mut self.future, &self.counter.waker())
         })
     }
 }

@@ -87,9 +87,9 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::{Batch, wake_each},
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::{WakeList, wake_each},
     },
     work::{
         current,
@@ -160,15 +160,15 @@ pub(super) unsafe trait Queue<T> {
 #[cold]
 pub(super) unsafe fn rouse<T, Q: Queue<T>>(queue: &Q) {
     // A batch contains panics of wakers, which is required because this runs in drops.
-    let mut batch = Batch::new();
+    let mut wake_list = WakeList::new();
     // SAFETY: 1. of `tail_slot`: by our obligation 1 no sender is sending and none will. 1. of
     // `take`: `Slot::rouse` removed AWAITED.
     unsafe {
         if queue.tail_slot().rouse() {
-            queue.receiver().take().into_iter().for_each(|waker| batch.push(waker));
+            queue.receiver().take().into_iter().for_each(|waker| wake_list.push(waker));
         }
     }
-    batch.wake_all();
+    wake_list.wake_all();
 }
 
 const SENDERS: usize = 1;
@@ -184,7 +184,7 @@ pub(super) struct Chan<Q> {
     pub(super) queue: Q,
     senders: AtomicUsize,
     handles: AtomicUsize,
-    closing: StoreLock<Line<()>>,
+    closing: StoreLock<WaitQueue<()>>,
 }
 
 impl<Q> Chan<Q> {
@@ -229,7 +229,7 @@ impl<Q> Chan<Q> {
                 queue,
                 senders: AtomicUsize::new(1),
                 handles: AtomicUsize::new(SENDERS | RECEIVER),
-                closing: StoreLock::new(Line::new()),
+                closing: StoreLock::new(WaitQueue::new()),
             });
         }
         (Strong { chan, _messages: PhantomData }, Owner { chan, cursor, awaited: None })
@@ -728,18 +728,18 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let unit = budget::poll_proceed(cx);
         let this = self.as_ref();
-        let place = this.waiter.place();
-        let polled = match place {
-            Place::Out => this.begin(cx),
-            Place::In => this.go_on(cx),
-            Place::Left => Poll::Ready(()),
+        let state = this.waiter.state();
+        let polled = match state {
+            WaiterState::Out => this.begin(cx),
+            WaiterState::In => this.go_on(cx),
+            WaiterState::Dismissed => Poll::Ready(()),
         };
         match unit {
             Poll::Ready(unit) if polled.is_ready() => unit.spend(),
             Poll::Ready(_) => current::waits_for(WaitReason::Close),
             // A future that has waited completes even without budget, because a busy future that
             // is polled beside it could postpone it forever.
-            Poll::Pending if place == Place::Out => return Poll::Pending,
+            Poll::Pending if state == WaiterState::Out => return Poll::Pending,
             Poll::Pending => {}
         }
         polled
@@ -748,7 +748,7 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
 
 impl<T, Q> Drop for WhenClosed<'_, T, Q> {
     fn drop(&mut self) {
-        if self.waiter.place() == Place::In {
+        if self.waiter.state() == WaiterState::In {
             // SAFETY: the future was pinned if it was ever polled, and is not moved from here
             // on.
             let waiter = unsafe { Pin::new_unchecked(&self.waiter) };

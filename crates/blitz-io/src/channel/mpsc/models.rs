@@ -20,7 +20,7 @@ use super::{
 };
 use crate::engine::{
     prim::{model, model_deeper, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
     work::task::budget::{self, Budget},
 };
 
@@ -96,11 +96,11 @@ fn a_new_waker_against_a_send_is_woken() {
             let sender = sender.clone();
             move || sender.try_send(7).unwrap()
         });
-        let bell = Bell::new();
-        let waker = bell.waker();
+        let counter = CountingWaker::new();
+        let waker = counter.waker();
         let mut cx = Context::from_waker(&waker);
         while receiver.poll_recv(&mut cx).is_pending() {
-            bell.listen();
+            counter.wait();
             // The sender that holds the old waker must be able to make progress.
             thread::yield_now();
         }
@@ -654,12 +654,12 @@ fn closed_dropped_against_the_drop_of_the_receiver() {
 #[test]
 fn the_receiver_dropped_against_a_wake_drops_its_waker_once() {
     model(|| {
-        let (bell, (sender, mut receiver)) = (Bell::new(), channel(1));
-        assert!(receiver.poll_recv(&mut Context::from_waker(&bell.waker())).is_pending());
+        let (counter, (sender, mut receiver)) = (CountingWaker::new(), channel(1));
+        assert!(receiver.poll_recv(&mut Context::from_waker(&counter.waker())).is_pending());
         let other = thread::spawn(move || sender.try_send(7).is_ok());
         drop(receiver);
         other.join().unwrap();
-        assert_eq!(std::sync::Arc::strong_count(&bell), 1);
+        assert_eq!(std::sync::Arc::strong_count(&counter), 1);
     });
 }
 

@@ -124,9 +124,9 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::Batch,
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::WakeList,
     },
     work::{
         current,
@@ -182,7 +182,7 @@ pub(super) struct Room {
 
 /// The data behind the lock of a [`Room`].
 struct Desk {
-    line: Line<Need>,
+    line: WaitQueue<Need>,
     /// The part of `taken` that was already given back as permits.
     told: usize,
 }
@@ -302,7 +302,7 @@ impl Room {
             mask,
             lap: if is_ring { 2 * capacity as u64 } else { 0 },
             capacity,
-            desk: StoreLock::new(Desk { line: Line::new(), told: 0 }),
+            desk: StoreLock::new(Desk { line: WaitQueue::new(), told: 0 }),
             taken: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
         }
@@ -458,16 +458,16 @@ impl Room {
     /// Returns the number that the caller must still release, because there are more waiters
     /// than one batch of wakers holds.
     fn collect_all(&self) -> usize {
-        let mut batch = Batch::new();
-        let left = self.collect(&mut self.desk.lock(), &mut batch);
-        batch.wake_all();
+        let mut wake_list = WakeList::new();
+        let left = self.collect(&mut self.desk.lock(), &mut wake_list);
+        wake_list.wake_all();
         left
     }
 
     /// Gives back, under the lock, what was taken and not reported: to waiters, or to the word.
     ///
     /// Returns the number that is left because the batch of wakers is full.
-    fn collect(&self, desk: &mut Desk, batch: &mut Batch) -> usize {
+    fn collect(&self, desk: &mut Desk, wake_list: &mut WakeList) -> usize {
         // Acquire: the slots were emptied. Pairs with the Release in `taken`.
         let taken = self.taken.load(Acquire);
         let count = taken.wrapping_sub(desk.told);
@@ -478,7 +478,7 @@ impl Room {
             return 0;
         }
         if !desk.line.is_empty() {
-            return self.serve(&mut desk.line, count, batch);
+            return self.serve(&mut desk.line, count, wake_list);
         }
         // AcqRel: for the same reasons as the exchange in `add`. No sender begins to wait
         // meanwhile, because that takes the lock.
@@ -568,10 +568,10 @@ impl Room {
     /// channel.
     #[cold]
     fn serve_and_add(&self, mut count: usize) -> bool {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         loop {
-            let left = self.serve(&mut self.desk.lock().line, count, &mut batch);
-            batch.wake_all();
+            let left = self.serve(&mut self.desk.lock().line, count, &mut wake_list);
+            wake_list.wake_all();
             if left == 0 {
                 return false;
             }
@@ -586,9 +586,14 @@ impl Room {
     /// Gives permits to the waiters in order, under the lock (R3 and R4).
     ///
     /// Returns the number that is left: the batch is full, or no sender waits.
-    fn serve(&self, line: &mut Line<Need>, mut count: usize, batch: &mut Batch) -> usize {
+    fn serve(
+        &self,
+        line: &mut WaitQueue<Need>,
+        mut count: usize,
+        wake_list: &mut WakeList,
+    ) -> usize {
         while let Some(need) = line.first() {
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return count;
             }
             let part = count.min(need.missing);
@@ -597,7 +602,7 @@ impl Room {
             if need.missing > 0 {
                 return 0;
             }
-            batch.push(line.dismiss_first());
+            wake_list.push(line.dismiss_first());
             if line.is_empty() {
                 self.end_waiting(count);
                 return 0;
@@ -649,41 +654,41 @@ impl Room {
 
     /// Refuses all waiting senders, and all that will come.
     pub(super) fn close(&self) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut desk = self.desk.lock();
         // AcqRel: senders that are refused see what was done before the close. Pairs with the
         // Acquire in `enter` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
         while desk.line.first().is_some() {
-            batch.push(desk.line.dismiss_first());
+            wake_list.push(desk.line.dismiss_first());
             if desk.line.is_empty() {
                 self.end_waiting(0);
             }
-            if batch.is_full() {
+            if wake_list.is_full() {
                 drop(desk);
-                batch.wake_all();
+                wake_list.wake_all();
                 desk = self.desk.lock();
             }
         }
         // Relaxed: only the receiver reads it, which is this thread. From now on it gives back
         // immediately.
         self.wanted.store(BY_THE_CLOSE, Relaxed);
-        let left = self.collect(&mut desk, &mut batch);
+        let left = self.collect(&mut desk, &mut wake_list);
         drop(desk);
-        batch.wake_all();
+        wake_list.wake_all();
         // The receiver itself closes, so it need not be woken.
         let _ = self.release(left);
     }
 
     /// Sets `wanted` and collects once more, after a sender joined the wait queue (C1 to C3).
-    fn look_again(&self, desk: &mut Desk, batch: &mut Batch) -> usize {
+    fn look_again(&self, desk: &mut Desk, wake_list: &mut WakeList) -> usize {
         // Relaxed, both: `wanted` is written under the lock, and the fence orders it.
         self.wanted.store(self.wanted.load(Relaxed) | BY_THE_LINE, Relaxed);
         if !weakened!("room_late_fence") {
             // SeqCst: C2. Pairs with the fence in `taken`.
             fence(SeqCst);
         }
-        if weakened!("room_late_looks_again") { 0 } else { self.collect(desk, batch) }
+        if weakened!("room_late_looks_again") { 0 } else { self.collect(desk, wake_list) }
     }
 
     /// Refuses further claims: the receiver is gone, so permit holders cannot send any more.
@@ -723,16 +728,16 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let (room, waiter) = self.waiter();
         // Cloned before the lock is taken, because a waker's clone runs user code.
         let waker = cx.waker().clone();
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut desk = room.desk.lock();
-        let left = room.collect(&mut desk, &mut batch);
+        let left = room.collect(&mut desk, &mut wake_list);
         let missing = match room.queue(self.want.count()) {
             Queued::Missing(missing) => missing,
             ended => {
                 // Release the lock before the waker is dropped. That drop may panic and must not
                 // lose the permits, so the waker is discarded, which contains the panic.
                 drop(desk);
-                batch.wake_all();
+                wake_list.wake_all();
                 self.queue.release(left);
                 discard(waker);
                 let taken = matches!(ended, Queued::Taken);
@@ -744,12 +749,12 @@ impl<'a, R: Roomy> Wish<'a, R> {
         unsafe { waiter.with_data(|need| need.missing = missing) };
         // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
         unsafe { desk.line.join(waiter, waker) };
-        let more = if room.is_late() { room.look_again(&mut desk, &mut batch) } else { 0 };
+        let more = if room.is_late() { room.look_again(&mut desk, &mut wake_list) } else { 0 };
         drop(desk);
-        batch.wake_all();
+        wake_list.wake_all();
         self.queue.release(left + more);
-        match waiter.place() {
-            Place::Left => Poll::Ready(self.end()),
+        match waiter.state() {
+            WaiterState::Dismissed => Poll::Ready(self.end()),
             _ => Poll::Pending,
         }
     }
@@ -763,7 +768,10 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let (room, waiter) = self.waiter();
         let count = self.want.count();
         let need_not_wait = room.is_closed() || room.free() >= count;
-        if waiter.place() != Place::Out || need_not_wait || weakened!("room_without_budget_queue") {
+        if waiter.state() != WaiterState::Out
+            || need_not_wait
+            || weakened!("room_without_budget_queue")
+        {
             return;
         }
         let polled = self.begin(cx);
@@ -791,8 +799,8 @@ impl<'a, R: Roomy> Wish<'a, R> {
     /// back, and may be the last.
     fn end(self: Pin<&Self>) -> Result<Entry, Closed> {
         let (room, waiter) = self.waiter();
-        // SAFETY: 1. of `with_data`: we own the waiter, and it has LEFT. 2. The closure does not
-        // call `with_data`.
+        // SAFETY: 1. of `with_data`: we own the waiter, and it is DISMISSED. 2. The closure does
+        // not call `with_data`.
         let (held, missing) =
             unsafe { waiter.with_data(|need| (need.wanted - need.missing, need.missing)) };
         waiter.settle();
@@ -809,7 +817,7 @@ impl<'a, R: Roomy> Wish<'a, R> {
     #[cold]
     fn give_up(self: Pin<&Self>) {
         let (room, waiter) = self.waiter();
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut desk = room.desk.lock();
         // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
         let Some(waker) = (unsafe { desk.line.remove(waiter) }) else {
@@ -825,10 +833,10 @@ impl<'a, R: Roomy> Wish<'a, R> {
             room.end_waiting(held);
             0
         } else {
-            room.serve(&mut desk.line, held, &mut batch)
+            room.serve(&mut desk.line, held, &mut wake_list)
         };
         drop(desk);
-        batch.wake_all();
+        wake_list.wake_all();
         self.queue.release(left);
         // The waker is dropped last, because its drop may panic, and everything else is done by
         // now.
@@ -854,14 +862,14 @@ impl<R: Roomy> Future for Wish<'_, R> {
             this.queue_up(cx);
             return Poll::Pending;
         };
-        let polled = match this.waiter.place() {
-            Place::Out => match this.queue.room().enter(this.want) {
+        let polled = match this.waiter.state() {
+            WaiterState::Out => match this.queue.room().enter(this.want) {
                 Ok(entry) => Poll::Ready(Ok(entry)),
                 Err(NotNow::Closed) => Poll::Ready(Err(Closed)),
                 Err(NotNow::Full) => this.begin(cx),
             },
-            Place::In => this.go_on(cx),
-            Place::Left => Poll::Ready(this.end()),
+            WaiterState::In => this.go_on(cx),
+            WaiterState::Dismissed => Poll::Ready(this.end()),
         };
         if polled.is_ready() {
             unit.spend();
@@ -877,10 +885,10 @@ impl<R: Roomy> Drop for Wish<'_, R> {
     fn drop(&mut self) {
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        match this.waiter.place() {
-            Place::Out => {}
-            Place::In => this.give_up(),
-            Place::Left => this.give_back(),
+        match this.waiter.state() {
+            WaiterState::Out => {}
+            WaiterState::In => this.give_up(),
+            WaiterState::Dismissed => this.give_back(),
         }
     }
 }

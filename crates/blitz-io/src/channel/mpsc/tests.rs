@@ -29,7 +29,7 @@ use super::{
     unbounded_channel,
 };
 use crate::engine::{
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
     work::task::budget::{Budget, with_budget},
 };
 
@@ -369,16 +369,16 @@ fn a_future_that_is_dropped_drops_its_message_and_passes_the_room_on() {
     let drops = Arc::new(AtomicUsize::new(0));
     let (sender, mut receiver) = channel(1);
     sender.try_send(counted(&drops)).unwrap_or_else(|_| panic!("it has room"));
-    let bell = Bell::new();
-    let waker = bell.waker();
+    let counter = CountingWaker::new();
+    let waker = counter.waker();
     let mut first = Box::pin(sender.send(counted(&drops)));
     let mut second = Box::pin(sender.send(counted(&drops)));
     assert!(poll(first.as_mut()).is_pending());
     assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(receiver.try_recv());
-    assert_eq!((drops.load(SeqCst), bell.rung()), (1, 0));
+    assert_eq!((drops.load(SeqCst), counter.wake_count()), (1, 0));
     drop(first);
-    assert_eq!((drops.load(SeqCst), bell.rung()), (2, 1), "the room went to the second");
+    assert_eq!((drops.load(SeqCst), counter.wake_count()), (2, 1), "the room went to the second");
     assert!(poll(second.as_mut()).is_ready());
     assert_eq!(receiver.len(), 1);
 }
@@ -395,18 +395,18 @@ fn a_send_that_is_polled_again_takes_no_position() {
 #[test]
 fn the_last_permit_of_a_closed_channel_wakes_the_receiver() {
     let (sender, mut receiver) = channel::<u8>(2);
-    let (bell, permits) = (Bell::new(), sender.try_reserve_many(2).unwrap());
+    let (counter, permits) = (CountingWaker::new(), sender.try_reserve_many(2).unwrap());
     let permits: Vec<Permit<'_, u8>> = permits.collect();
     receiver.close();
-    let waker = bell.waker();
+    let waker = counter.waker();
     let mut cx = Context::from_waker(&waker);
     assert!(receiver.poll_recv(&mut cx).is_pending());
     let mut permits = permits.into_iter();
     drop(permits.next());
-    assert_eq!(bell.rung(), 0, "one may still send");
+    assert_eq!(counter.wake_count(), 0, "one may still send");
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
     drop(permits.next());
-    assert_eq!(bell.rung(), 1);
+    assert_eq!(counter.wake_count(), 1);
     assert_eq!(receiver.poll_recv(&mut cx), Poll::Ready(None));
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
 }

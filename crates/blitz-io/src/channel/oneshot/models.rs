@@ -9,7 +9,7 @@ use std::{
 use super::{Receiver, Sender, Slot, channel, error::TryRecvError};
 use crate::engine::{
     prim::{model, model_deeper, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
 };
 
 /// The value that is sent; its reference count says how many exist, and is not explored.
@@ -33,16 +33,16 @@ fn between<A: Send + 'static, B>(
 }
 
 /// Polls once, with a waker that rings the bell.
-fn poll_with<F: Future + Unpin>(future: &mut F, bell: &Arc<Bell>) -> Poll<F::Output> {
-    Pin::new(future).poll(&mut Context::from_waker(&bell.waker()))
+fn poll_with<F: Future + Unpin>(future: &mut F, counter: &Arc<CountingWaker>) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(&counter.waker()))
 }
 
 /// Polls with a waker that rings the bell, and sleeps, until the future is ready.
-fn wait_with<F: Future + Unpin>(future: &mut F, bell: &Arc<Bell>) -> F::Output {
+fn wait_with<F: Future + Unpin>(future: &mut F, counter: &Arc<CountingWaker>) -> F::Output {
     loop {
-        match poll_with(future, bell) {
+        match poll_with(future, counter) {
             Poll::Ready(output) => return output,
-            Poll::Pending => bell.listen(),
+            Poll::Pending => counter.wait(),
         }
     }
 }
@@ -108,16 +108,16 @@ fn send_against_the_drop_of_the_receiver_drops_the_value_once() {
 #[test]
 fn send_against_the_drop_of_a_receiver_that_waits_drops_everything_once() {
     model(|| {
-        let (value, bell) = (Arc::new(()), Bell::new());
+        let (value, counter) = (Arc::new(()), CountingWaker::new());
         let (tx, mut rx) = channel();
-        assert!(poll_with(&mut rx, &bell).is_pending());
+        assert!(poll_with(&mut rx, &counter).is_pending());
         let other = thread::spawn({
             let value = value.clone();
             move || tx.send(value).is_ok()
         });
         drop(rx);
         other.join().unwrap();
-        assert_eq!((Arc::strong_count(&value), Arc::strong_count(&bell)), (1, 1));
+        assert_eq!((Arc::strong_count(&value), Arc::strong_count(&counter)), (1, 1));
     });
 }
 
@@ -151,7 +151,7 @@ fn closed_against_close_ends() {
 #[test]
 fn a_new_waker_against_send_is_woken() {
     model(|| {
-        let (old, new) = (Bell::new(), Bell::new());
+        let (old, new) = (CountingWaker::new(), CountingWaker::new());
         let (tx, mut rx) = channel();
         assert!(poll_with(&mut rx, &old).is_pending());
         let other = thread::spawn(move || tx.send(7).is_ok());
@@ -165,7 +165,7 @@ fn a_new_waker_against_send_is_woken() {
 #[test]
 fn a_new_waker_against_the_drop_of_the_sender_is_woken() {
     model(|| {
-        let (old, new) = (Bell::new(), Bell::new());
+        let (old, new) = (CountingWaker::new(), CountingWaker::new());
         let (tx, mut rx) = channel::<Value>();
         assert!(poll_with(&mut rx, &old).is_pending());
         let other = thread::spawn(move || drop(tx));
@@ -178,13 +178,13 @@ fn a_new_waker_against_the_drop_of_the_sender_is_woken() {
 #[test]
 fn a_new_waker_of_the_sender_against_close_is_woken() {
     model(|| {
-        let (old, new) = (Bell::new(), Bell::new());
+        let (old, new) = (CountingWaker::new(), CountingWaker::new());
         let (mut tx, mut rx) = channel::<Value>();
         assert!(tx.poll_closed(&mut Context::from_waker(&old.waker())).is_pending());
         let other = thread::spawn(move || rx.close());
         let waker = new.waker();
         while tx.poll_closed(&mut Context::from_waker(&waker)).is_pending() {
-            new.listen();
+            new.wait();
         }
         other.join().unwrap();
         drop((tx, waker));
@@ -195,18 +195,21 @@ fn a_new_waker_of_the_sender_against_close_is_woken() {
 #[test]
 fn both_halves_wait_and_both_go() {
     model_deeper(|| {
-        let (bells, value) = ([Bell::new(), Bell::new()], Arc::new(()));
+        let (counters, value) = ([CountingWaker::new(), CountingWaker::new()], Arc::new(()));
         let (mut tx, mut rx) = channel();
-        assert!(poll_with(&mut rx, &bells[0]).is_pending());
-        assert!(tx.poll_closed(&mut Context::from_waker(&bells[1].waker())).is_pending());
+        assert!(poll_with(&mut rx, &counters[0]).is_pending());
+        assert!(tx.poll_closed(&mut Context::from_waker(&counters[1].waker())).is_pending());
         let other = thread::spawn({
             let value = value.clone();
             move || tx.send(value).is_ok()
         });
         drop(rx);
         let sent = other.join().unwrap();
-        assert_eq!((bells[0].rung(), bells[1].rung()), if sent { (1, 0) } else { (0, 1) });
-        assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+        assert_eq!(
+            (counters[0].wake_count(), counters[1].wake_count()),
+            if sent { (1, 0) } else { (0, 1) }
+        );
+        assert!(counters.iter().all(|counter| Arc::strong_count(counter) == 1));
         assert_eq!(Arc::strong_count(&value), 1);
     });
 }
@@ -261,14 +264,14 @@ impl Receives {
 }
 
 fn sends(how: TxDoes, mut tx: Sender<Value>, value: Value) {
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     match how {
         TxDoes::Send => drop(tx.send(value)),
         TxDoes::Goes => drop(tx),
         TxDoes::Looks => _ = tx.is_closed(),
-        TxDoes::Polls => _ = tx.poll_closed(&mut Context::from_waker(&bell.waker())),
+        TxDoes::Polls => _ = tx.poll_closed(&mut Context::from_waker(&counter.waker())),
         TxDoes::PollsThenSend => {
-            let polled = tx.poll_closed(&mut Context::from_waker(&bell.waker()));
+            let polled = tx.poll_closed(&mut Context::from_waker(&counter.waker()));
             let sent = tx.send(value);
             assert!(polled.is_pending() || sent.is_err(), "sent to a closed channel");
         }
@@ -276,7 +279,7 @@ fn sends(how: TxDoes, mut tx: Sender<Value>, value: Value) {
 }
 
 fn receives(how: Receives, mut rx: Receiver<Value>) {
-    let bells = [Bell::new(), Bell::new()];
+    let counters = [CountingWaker::new(), CountingWaker::new()];
     match how {
         Receives::Tries => _ = rx.try_recv(),
         Receives::Closes => {
@@ -289,22 +292,22 @@ fn receives(how: Receives, mut rx: Receiver<Value>) {
             let empty = rx.is_empty();
             assert!(empty || rx.try_recv().is_ok());
         }
-        Receives::Polls => _ = poll_with(&mut rx, &bells[0]),
+        Receives::Polls => _ = poll_with(&mut rx, &counters[0]),
         Receives::PollsThenCloses => {
-            if poll_with(&mut rx, &bells[0]).is_pending() {
+            if poll_with(&mut rx, &counters[0]).is_pending() {
                 rx.close();
-                assert!(poll_with(&mut rx, &bells[1]).is_ready());
+                assert!(poll_with(&mut rx, &counters[1]).is_ready());
             }
         }
         Receives::PollsTwice => {
-            if poll_with(&mut rx, &bells[0]).is_pending() {
-                _ = poll_with(&mut rx, &bells[1]);
+            if poll_with(&mut rx, &counters[0]).is_pending() {
+                _ = poll_with(&mut rx, &counters[1]);
             }
         }
         Receives::Goes => {}
     }
     drop(rx);
-    assert!(bells.iter().all(|bell| bell.rung() <= 1));
+    assert!(counters.iter().all(|counter| counter.wake_count() <= 1));
 }
 
 #[test]
@@ -370,7 +373,7 @@ fn a_slot_is_used_twice() {
                 drop(rx);
                 other.join().unwrap();
             } else {
-                assert!(wait_with(&mut rx, &Bell::new()).is_ok());
+                assert!(wait_with(&mut rx, &CountingWaker::new()).is_ok());
                 assert!(other.join().unwrap());
             }
         }
@@ -382,10 +385,10 @@ fn a_slot_is_used_twice() {
 #[test]
 fn a_slot_whose_halves_were_forgotten_drops_what_they_left() {
     model(|| {
-        let (mut kept, value, bell) = (Kept::new(), Arc::new(()), Bell::new());
+        let (mut kept, value, counter) = (Kept::new(), Arc::new(()), CountingWaker::new());
         // SAFETY: 1. of `slot`: the slot is new, so it has no halves.
         let (tx, mut rx) = unsafe { kept.slot() }.split();
-        assert!(poll_with(&mut rx, &bell).is_pending());
+        assert!(poll_with(&mut rx, &counter).is_pending());
         std::mem::forget(rx);
         let other = thread::spawn({
             let value = value.clone();
@@ -395,7 +398,7 @@ fn a_slot_whose_halves_were_forgotten_drops_what_they_left() {
         assert_eq!(Arc::strong_count(&value), 2, "the slot has it");
         // SAFETY: 1. of `slot`: one half was used up, the other forgotten.
         let halves = unsafe { kept.slot() }.split();
-        assert_eq!((Arc::strong_count(&value), Arc::strong_count(&bell)), (1, 1));
+        assert_eq!((Arc::strong_count(&value), Arc::strong_count(&counter)), (1, 1));
         drop(halves);
     });
 }

@@ -14,7 +14,7 @@ use super::{
     error::{RecvError, TryRecvError},
 };
 use crate::engine::{
-    wait::bell::Bell,
+    wait::test_waker::CountingWaker,
     work::task::budget::{self, Budget},
 };
 
@@ -123,16 +123,16 @@ fn a_receiver_is_terminated_by_every_answer_but_empty() {
 
 #[test]
 fn the_same_waker_is_cloned_once_and_given_up_at_the_end() {
-    let bell = Bell::new();
-    let waker = bell.waker();
+    let counter = CountingWaker::new();
+    let waker = counter.waker();
     let (mut tx, mut rx) = channel::<u32>();
     for _ in 0..3 {
         assert!(poll(&mut rx, &waker).is_pending());
         assert!(tx.poll_closed(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!(Arc::strong_count(&bell), 4);
+        assert_eq!(Arc::strong_count(&counter), 4);
     }
     rx.close();
-    assert_eq!((Arc::strong_count(&bell), bell.rung()), (2, 1), "both wakers are gone");
+    assert_eq!((Arc::strong_count(&counter), counter.wake_count()), (2, 1), "both wakers are gone");
     assert_eq!(tx.send(1), Err(1));
     assert_eq!(poll(&mut rx, &waker), Poll::Ready(Err(RecvError(()))));
 }
@@ -171,8 +171,8 @@ fn a_waker_that_panics_does_not_keep_the_value() {
 #[test]
 fn operations_take_budget_when_they_complete() {
     budget::with_budget(Budget::Remaining(2), || {
-        let ((tx, mut rx), bell) = (channel(), Bell::new());
-        assert!(poll(&mut rx, &bell.waker()).is_pending(), "waiting takes none");
+        let ((tx, mut rx), counter) = (channel(), CountingWaker::new());
+        assert!(poll(&mut rx, &counter.waker()).is_pending(), "waiting takes none");
         tx.send(1).unwrap();
         assert_eq!(poll(&mut rx, Waker::noop()), Poll::Ready(Ok(1)));
         let (mut tx, rx) = channel::<u32>();
@@ -180,8 +180,8 @@ fn operations_take_budget_when_they_complete() {
         assert!(tx.poll_closed(&mut Context::from_waker(Waker::noop())).is_ready());
         let (tx, mut rx) = channel();
         tx.send(2).unwrap();
-        assert!(poll(&mut rx, &bell.waker()).is_pending(), "nothing is left");
-        assert_eq!(bell.rung(), 2, "it is woken at once");
+        assert!(poll(&mut rx, &counter.waker()).is_pending(), "nothing is left");
+        assert_eq!(counter.wake_count(), 2, "it is woken at once");
         assert_eq!(rx.try_recv(), Ok(2), "which takes none");
     });
 }

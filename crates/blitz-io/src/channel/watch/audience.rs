@@ -40,8 +40,8 @@ use crate::{
             lock, weakened,
         },
         wait::{
-            batch::Batch,
-            line::{Line, Place, Waiter},
+            wait_queue::{WaitQueue, Waiter, WaiterState},
+            wake_list::WakeList,
         },
         work::{
             current,
@@ -56,12 +56,12 @@ const ONE: usize = 2;
 /// The receivers of a watch channel: their number, and the senders that wait for the last to go.
 pub(super) struct Audience {
     word: AtomicUsize,
-    line: Mutex<Line<()>>,
+    line: Mutex<WaitQueue<()>>,
 }
 
 impl Audience {
     pub(super) fn new(count: usize) -> Self {
-        Self { word: AtomicUsize::new(count * ONE), line: Mutex::new(Line::new()) }
+        Self { word: AtomicUsize::new(count * ONE), line: Mutex::new(WaitQueue::new()) }
     }
 
     #[inline]
@@ -90,16 +90,16 @@ impl Audience {
 
     #[cold]
     fn wake_all(&self) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         loop {
             let mut line = lock(&self.line);
-            while !line.is_empty() && !batch.is_full() {
-                batch.push(line.dismiss_first());
+            while !line.is_empty() && !wake_list.is_full() {
+                wake_list.push(line.dismiss_first());
             }
             let done = line.is_empty();
             self.clear_if_empty(&line);
             drop(line);
-            batch.wake_all();
+            wake_list.wake_all();
             // If a receiver has subscribed again, the remaining waiters wait for that one to go.
             if done || self.count() > 0 {
                 return;
@@ -108,7 +108,7 @@ impl Audience {
     }
 
     /// Clears the bit if the wait queue is empty; called under the lock.
-    fn clear_if_empty(&self, line: &Line<()>) {
+    fn clear_if_empty(&self, line: &WaitQueue<()>) {
         if line.is_empty() {
             // Relaxed: the bit only says whether the lock is worth taking.
             self.word.fetch_and(!WAITING, Relaxed);
@@ -116,7 +116,7 @@ impl Audience {
     }
 
     /// Locks the wait queue and sets the bit (W1 and W2); `None` if there is no receiver.
-    fn enter(&self) -> Option<MutexGuard<'_, Line<()>>> {
+    fn enter(&self) -> Option<MutexGuard<'_, WaitQueue<()>>> {
         let line = lock(&self.line);
         // Acquire, here and below: a thread that finds 0 sees what the receivers did. Pairs with
         // the AcqRel in `leave`.
@@ -183,7 +183,7 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
 
 impl<W: AsRef<Audience>> Drop for Gone<'_, W> {
     fn drop(&mut self) {
-        if self.waiter.place() != Place::In {
+        if self.waiter.state() != WaiterState::In {
             return;
         }
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.

@@ -68,8 +68,8 @@ use crate::{
             thread_number, weakened,
         },
         wait::{
-            batch::Batch,
-            line::{Line, Place, Waiter},
+            wait_queue::{WaitQueue, Waiter, WaiterState},
+            wake_list::WakeList,
         },
         work::{
             current,
@@ -127,7 +127,7 @@ pub(super) struct Duty(u64);
 /// The version of a watch channel, and the wait queues of its receivers.
 pub(super) struct Lines {
     word: AtomicU64,
-    lines: [StoreLock<Line<Version>>; LINES],
+    lines: [StoreLock<WaitQueue<Version>>; LINES],
 }
 
 /// Returns the bit of the wait queue with index `at`.
@@ -144,7 +144,7 @@ impl Lines {
 
     /// Creates the state of a channel after `versions` versions were published.
     pub(super) fn starting_at(versions: u64) -> Self {
-        let lines = std::array::from_fn(|_| StoreLock::new(Line::new()));
+        let lines = std::array::from_fn(|_| StoreLock::new(WaitQueue::new()));
         Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines }
     }
 
@@ -183,10 +183,10 @@ impl Lines {
     /// Wakes, for `news`, the waiters of the wait queues with a bit in `marked` (P3 to P5).
     #[cold]
     fn wake_lines(&self, marked: u64, news: State) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         for at in (0..LINES).filter(|at| marked & bit(*at) != 0) {
-            while !self.wake_line(at, news, &mut batch) {
-                batch.wake_all();
+            while !self.wake_line(at, news, &mut wake_list) {
+                wake_list.wake_all();
                 if weakened!("watch_round_goes_on") {
                     break;
                 }
@@ -195,33 +195,33 @@ impl Lines {
                 break;
             }
         }
-        batch.wake_all();
+        wake_list.wake_all();
     }
 
     /// Locks a wait queue.
     #[inline]
-    fn line(&self, at: usize) -> StoreLockGuard<'_, Line<Version>> {
+    fn line(&self, at: usize) -> StoreLockGuard<'_, WaitQueue<Version>> {
         self.lines[at].lock()
     }
 
     /// Serves one wait queue (P3 to P5); returns `false` if the batch was full before the end.
-    fn wake_line(&self, at: usize, news: State, batch: &mut Batch) -> bool {
+    fn wake_line(&self, at: usize, news: State, wake_list: &mut WakeList) -> bool {
         let mut line = self.line(at);
         while let Some(seen) = line.first() {
             if !news.is_news_for(*seen) {
                 return true;
             }
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return false;
             }
-            batch.push(line.dismiss_first());
+            wake_list.push(line.dismiss_first());
         }
         self.clear_if_empty(at, &line);
         true
     }
 
     /// Clears the bit of a wait queue that is empty, under its lock (P5).
-    fn clear_if_empty(&self, at: usize, line: &Line<Version>) {
+    fn clear_if_empty(&self, at: usize, line: &WaitQueue<Version>) {
         if line.is_empty() {
             // Relaxed: the bit only says whether the lock is worth taking, and the exchange
             // preserves what other threads published.
@@ -230,7 +230,7 @@ impl Lines {
     }
 
     /// Locks a wait queue and sets its bit (W2 and W3); `None` if there is something new.
-    fn enter(&self, at: usize, seen: Version) -> Option<StoreLockGuard<'_, Line<Version>>> {
+    fn enter(&self, at: usize, seen: Version) -> Option<StoreLockGuard<'_, WaitQueue<Version>>> {
         let line = self.line(at);
         // Relaxed: a guess, or, if the bit is set, as good as an exchange (see the protocol).
         let mut now = self.word.load(Relaxed);
@@ -304,7 +304,7 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
     #[cold]
     fn wait(&mut self, cx: &Context<'_>, at: impl FnOnce() -> usize) -> bool {
         let mut spare = spare_for(&self.waiter, cx.waker());
-        if self.waiter.place() != Place::In {
+        if self.waiter.state() != WaiterState::In {
             self.at = at();
         }
         let lines = self.whole.as_ref();
@@ -376,7 +376,7 @@ impl<W: AsRef<Lines>> Future for Change<'_, W> {
 impl<W: AsRef<Lines>> Drop for Change<'_, W> {
     #[inline]
     fn drop(&mut self) {
-        if self.waiter.place() == Place::In {
+        if self.waiter.state() == WaiterState::In {
             self.leave();
         }
     }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::engine::{
     prim::{Arc, model, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
 };
 
 fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
@@ -23,27 +23,27 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Outpu
 /// A receiver that waits in a given wait queue, with a waker that it keeps.
 struct Waiting {
     future: Pin<Box<dyn Future<Output = bool> + Send>>,
-    bell: PlainArc<Bell>,
+    counter: PlainArc<CountingWaker>,
 }
 
 impl Waiting {
     #[track_caller]
     fn new(lines: &Arc<Lines>, at: usize) -> Self {
-        let (lines, bell) = (lines.clone(), Bell::new());
+        let (lines, counter) = (lines.clone(), CountingWaker::new());
         let mut future: Pin<Box<dyn Future<Output = bool> + Send>> = Box::pin(async move {
             let mut seen = lines.state().version();
             let mut change = pin!(Change::new(&*lines, &mut seen));
             std::future::poll_fn(|cx| change.as_mut().poll_at(cx, || at)).await.is_ok()
         });
-        assert!(poll(future.as_mut(), &bell.waker()).is_pending(), "nothing was published");
-        Self { future, bell }
+        assert!(poll(future.as_mut(), &counter.waker()).is_pending(), "nothing was published");
+        Self { future, counter }
     }
 
     /// Sleeps until the future is woken and completes, and returns its result.
     fn end(mut self) -> bool {
         loop {
-            self.bell.listen();
-            if let Poll::Ready(changed) = poll(self.future.as_mut(), &self.bell.waker()) {
+            self.counter.wait();
+            if let Poll::Ready(changed) = poll(self.future.as_mut(), &self.counter.waker()) {
                 return changed;
             }
         }
@@ -160,7 +160,11 @@ fn a_full_batch_against_a_drop_wakes_the_rest() {
         let [first, second, third] = [(); 3].map(|()| Waiting::new(&lines, 0));
         let dropper = thread::spawn(move || drop(second));
         publish(&lines);
-        assert_eq!((first.bell.rung(), third.bell.rung()), (1, 1), "one was passed over");
+        assert_eq!(
+            (first.counter.wake_count(), third.counter.wake_count()),
+            (1, 1),
+            "one was passed over"
+        );
         dropper.join().unwrap();
         assert!(!lines.is_waited_for());
         assert!(first.end() && third.end());
@@ -178,9 +182,9 @@ fn a_round_serves_those_who_waited_before_it() {
         let after = Waiting::new(&lines, 0);
         let second = lines.publish();
         lines.wake(first);
-        assert_eq!((before.bell.rung(), after.bell.rung()), (1, 0));
+        assert_eq!((before.counter.wake_count(), after.counter.wake_count()), (1, 0));
         lines.wake(second);
-        assert_eq!((before.bell.rung(), after.bell.rung()), (1, 1));
+        assert_eq!((before.counter.wake_count(), after.counter.wake_count()), (1, 1));
         assert!(before.end() && after.end() && !lines.is_waited_for());
     });
 }
@@ -190,14 +194,14 @@ fn two_publishers_wake_one_waiter_once() {
     model(|| {
         let lines = Arc::new(Lines::new());
         let waiting = Waiting::new(&lines, 0);
-        let bell = waiting.bell.clone();
+        let counter = waiting.counter.clone();
         let other = thread::spawn({
             let lines = lines.clone();
             move || publish(&lines)
         });
         publish(&lines);
         other.join().unwrap();
-        assert_eq!(bell.rung(), 1);
+        assert_eq!(counter.wake_count(), 1);
         assert!(waiting.end());
     });
 }
@@ -269,17 +273,17 @@ fn closed_against_subscribe_and_drop_ends() {
 fn a_closed_dropped_against_the_last_receiver_leaves_the_other_waiting_well() {
     model(|| {
         let (sender, receiver) = channel(0);
-        let (bell, kept) = (Bell::new(), sender.clone());
+        let (counter, kept) = (CountingWaker::new(), sender.clone());
         let mut closed = pin!(kept.closed());
-        assert!(poll(closed.as_mut(), &bell.waker()).is_pending());
+        assert!(poll(closed.as_mut(), &counter.waker()).is_pending());
         let dropper = thread::spawn(move || {
             let mut closed = Box::pin(sender.closed());
             let _ = poll(closed.as_mut(), Waker::noop());
             drop(closed);
         });
         drop(receiver);
-        assert_eq!(bell.rung(), 1, "it was not woken");
-        assert!(poll(closed.as_mut(), &bell.waker()).is_ready());
+        assert_eq!(counter.wake_count(), 1, "it was not woken");
+        assert!(poll(closed.as_mut(), &counter.waker()).is_ready());
         dropper.join().unwrap();
     });
 }

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use super::{Receiver, Sender, channel, lines::Lines};
 use crate::engine::{
     prim::thread,
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
     work::{
         current,
         task::budget::{self, Budget},
@@ -36,8 +36,8 @@ fn panics<R>(f: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
 
-fn poll<F: Future + ?Sized>(future: Pin<&mut F>, bell: &Arc<Bell>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(&bell.waker()))
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>, counter: &Arc<CountingWaker>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(&counter.waker()))
 }
 
 fn lines<T>(sender: &Sender<T>) -> &Lines {
@@ -55,16 +55,16 @@ fn a_watch_is_as_small_as_it_says() {
 #[test]
 fn a_closure_that_panics_leaves_its_change_and_tells_nobody() {
     let (sender, mut receiver) = channel(1);
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     {
         let mut changed = pin!(receiver.changed());
-        assert!(poll(changed.as_mut(), &bell).is_pending());
+        assert!(poll(changed.as_mut(), &counter).is_pending());
         assert!(panics(|| sender.send_modify(|value| {
             *value = 2;
             panic!("this closure was told to panic");
         })));
-        assert!(poll(changed.as_mut(), &bell).is_pending());
-        assert_eq!(bell.rung(), 0);
+        assert!(poll(changed.as_mut(), &counter).is_pending());
+        assert_eq!(counter.wake_count(), 0);
     }
     assert!(!receiver.has_changed().unwrap());
     assert_eq!((*receiver.borrow(), *sender.borrow()), (2, 2));
@@ -92,7 +92,7 @@ fn a_wait_for_that_is_dropped_has_seen_what_it_refused() {
             shown.set(*value);
             false
         }));
-        assert!(poll(waiting.as_mut(), &Bell::new()).is_pending());
+        assert!(poll(waiting.as_mut(), &CountingWaker::new()).is_pending());
     }
     assert_eq!(shown.get(), 2);
     assert!(!receiver.has_changed().unwrap());
@@ -102,7 +102,7 @@ fn a_wait_for_that_is_dropped_has_seen_what_it_refused() {
 #[test]
 fn a_wait_for_looks_at_the_last_value_after_the_senders_have_gone() {
     let (sender, mut receiver) = channel(1);
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     let asked = Cell::new(0);
     let wanted = |value: &i32| {
         asked.set(asked.get() + 1);
@@ -110,10 +110,12 @@ fn a_wait_for_looks_at_the_last_value_after_the_senders_have_gone() {
     };
     {
         let mut waiting = pin!(receiver.wait_for(wanted));
-        assert!(poll(waiting.as_mut(), &bell).is_pending());
+        assert!(poll(waiting.as_mut(), &counter).is_pending());
         sender.send(9).unwrap();
         drop(sender);
-        let Poll::Ready(Ok(value)) = poll(waiting.as_mut(), &bell) else { panic!("it is there") };
+        let Poll::Ready(Ok(value)) = poll(waiting.as_mut(), &counter) else {
+            panic!("it is there")
+        };
         // The wait has marked the value as seen, as Tokio's does.
         assert!(!value.has_changed());
         assert_eq!(*value, 9);
@@ -176,13 +178,13 @@ fn versions_wrap() {
 #[test]
 fn a_changed_that_is_polled_with_another_waker_wakes_that_one() {
     let (sender, mut receiver) = channel(1);
-    let (old, new) = (Bell::new(), Bell::new());
+    let (old, new) = (CountingWaker::new(), CountingWaker::new());
     {
         let mut changed = pin!(receiver.changed());
         assert!(poll(changed.as_mut(), &old).is_pending());
         assert!(poll(changed.as_mut(), &new).is_pending());
         sender.send(2).unwrap();
-        assert_eq!((old.rung(), new.rung()), (0, 1));
+        assert_eq!((old.wake_count(), new.wake_count()), (0, 1));
         assert!(poll(changed.as_mut(), &new).is_ready());
     }
     assert_eq!((Arc::strong_count(&old), Arc::strong_count(&new)), (1, 1));
@@ -192,17 +194,17 @@ fn a_changed_that_is_polled_with_another_waker_wakes_that_one() {
 #[test]
 fn a_closed_that_is_polled_with_another_waker_wakes_that_one() {
     let (sender, receiver) = channel(1);
-    let (old, new) = (Bell::new(), Bell::new());
+    let (old, new) = (CountingWaker::new(), CountingWaker::new());
     let mut closed = pin!(sender.closed());
     assert!(poll(closed.as_mut(), &old).is_pending());
     assert!(poll(closed.as_mut(), &new).is_pending());
     drop(receiver.clone());
     drop(receiver);
-    assert_eq!((old.rung(), new.rung()), (0, 1));
+    assert_eq!((old.wake_count(), new.wake_count()), (0, 1));
     let another = sender.subscribe();
     assert!(poll(closed.as_mut(), &new).is_pending(), "somebody has come again");
     drop(another);
-    assert_eq!(new.rung(), 2);
+    assert_eq!(new.wake_count(), 2);
     assert!(poll(closed.as_mut(), &new).is_ready());
 }
 
@@ -210,34 +212,34 @@ fn a_closed_that_is_polled_with_another_waker_wakes_that_one() {
 #[test]
 fn a_send_wakes_each_of_a_hundred_receivers_once() {
     let (sender, receiver) = channel(1);
-    let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
-    let mut receivers: Vec<_> = bells.iter().map(|_| receiver.clone()).collect();
+    let counters: Vec<_> = (0..100).map(|_| CountingWaker::new()).collect();
+    let mut receivers: Vec<_> = counters.iter().map(|_| receiver.clone()).collect();
     let mut waiting: Vec<_> =
         receivers.iter_mut().map(|receiver| Box::pin(receiver.changed())).collect();
-    for (future, bell) in waiting.iter_mut().zip(&bells) {
-        assert!(poll(future.as_mut(), bell).is_pending());
+    for (future, counter) in waiting.iter_mut().zip(&counters) {
+        assert!(poll(future.as_mut(), counter).is_pending());
     }
     assert!(lines(&sender).is_waited_for());
     sender.send(2).unwrap();
     assert!(!lines(&sender).is_waited_for());
-    assert!(bells.iter().all(|bell| bell.rung() == 1));
-    for (future, bell) in waiting.iter_mut().zip(&bells) {
-        assert!(poll(future.as_mut(), bell).is_ready());
+    assert!(counters.iter().all(|counter| counter.wake_count() == 1));
+    for (future, counter) in waiting.iter_mut().zip(&counters) {
+        assert!(poll(future.as_mut(), counter).is_ready());
     }
     drop(waiting);
-    assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+    assert!(counters.iter().all(|counter| Arc::strong_count(counter) == 1));
 }
 
 /// Uses a waker that looks, and waits again, while it is being woken.
 #[test]
 fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
     struct Again {
-        bell: Arc<Bell>,
+        counter: Arc<CountingWaker>,
         again: std::sync::Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
     }
     impl std::task::Wake for Again {
         fn wake(self: Arc<Self>) {
-            self.bell.waker().wake();
+            self.counter.waker().wake();
             let waker = Waker::from(self.clone());
             if let Some(future) = &mut *self.again.lock().unwrap() {
                 assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
@@ -250,24 +252,24 @@ fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
             let mut receiver = sender.subscribe();
             let again: Pin<Box<dyn Future<Output = ()> + Send>> =
                 Box::pin(async move { while receiver.changed().await.is_ok() {} });
-            Arc::new(Again { bell: Bell::new(), again: Some(again).into() })
+            Arc::new(Again { counter: CountingWaker::new(), again: Some(again).into() })
         })
         .collect();
     wakers.iter().for_each(|waker| std::task::Wake::wake(waker.clone()));
     sender.send(2).unwrap();
-    assert!(wakers.iter().all(|waker| waker.bell.rung() == 2), "one was served twice");
+    assert!(wakers.iter().all(|waker| waker.counter.wake_count() == 2), "one was served twice");
     wakers.iter().for_each(|waker| drop(waker.again.lock().unwrap().take()));
 }
 
 #[test]
 fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
     let (_sender, mut receiver) = channel(1);
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     budget::with_budget(Budget::per_poll(), || {
         let mut done = 0;
         loop {
             receiver.mark_changed();
-            if poll(pin!(receiver.changed()), &bell).is_pending() {
+            if poll(pin!(receiver.changed()), &counter).is_pending() {
                 break;
             }
             done += 1;
@@ -276,7 +278,7 @@ fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
         assert!(receiver.has_changed().unwrap(), "what was refused saw nothing");
     });
     budget::with_budget(Budget::per_poll(), || {
-        let ready = || poll(pin!(receiver.wait_for(|_| true)), &bell).is_ready();
+        let ready = || poll(pin!(receiver.wait_for(|_| true)), &counter).is_ready();
         assert_eq!(std::iter::repeat_with(ready).take_while(|ready| *ready).count(), 128);
     });
 }
@@ -284,14 +286,14 @@ fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
 #[test]
 fn a_wait_for_that_waits_takes_no_budget_and_one_that_answers_takes_one() {
     let (sender, mut receiver) = channel(1);
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     budget::with_budget(Budget::Remaining(5), || {
         let left = || current::with(|current| current.budget.get());
         let mut waits = pin!(receiver.wait_for(|value| *value == 2));
-        assert!(poll(waits.as_mut(), &bell).is_pending());
+        assert!(poll(waits.as_mut(), &counter).is_pending());
         assert_eq!(left(), Budget::Remaining(5), "it has only looked");
         sender.send(2).unwrap();
-        assert!(poll(waits.as_mut(), &bell).is_ready());
+        assert!(poll(waits.as_mut(), &counter).is_ready());
         assert_eq!(left(), Budget::Remaining(4));
     });
 }
@@ -369,7 +371,7 @@ proptest! {
                     model.seen[place] = Some(model.sends);
                 }
                 (10, _, Some(receiver)) => {
-                    let polled = poll(pin!(receiver.changed()), &Bell::new());
+                    let polled = poll(pin!(receiver.changed()), &CountingWaker::new());
                     let expected = match (model.is_news(place), closed) {
                         (true, _) => Poll::Ready(true),
                         (false, true) => Poll::Ready(false),
@@ -380,7 +382,7 @@ proptest! {
                 }
                 (11, _, Some(receiver)) => {
                     let wanted = |value: &u32| value.is_multiple_of(2);
-                    let polled = poll(pin!(receiver.wait_for(wanted)), &Bell::new());
+                    let polled = poll(pin!(receiver.wait_for(wanted)), &CountingWaker::new());
                     let expected = match (wanted(&model.value), closed) {
                         (true, _) => Poll::Ready(Some(model.value)),
                         (false, true) => Poll::Ready(None),
@@ -405,7 +407,7 @@ proptest! {
                 prop_assert_eq!(sender.sender_count(), senders.len());
                 prop_assert_eq!(sender.is_closed(), receivers.is_empty());
                 prop_assert_eq!(*sender.borrow(), model.value);
-                let gone = poll(pin!(sender.closed()), &Bell::new()).is_ready();
+                let gone = poll(pin!(sender.closed()), &CountingWaker::new()).is_ready();
                 prop_assert_eq!(gone, receivers.is_empty());
                 prop_assert!(!lines(sender).is_waited_for());
             }

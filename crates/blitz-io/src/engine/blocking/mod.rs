@@ -42,7 +42,7 @@ use super::{
         AtomicUsize, OnceLock, Ordering::Relaxed, clock::TimestampUnit, cpu::CpuClock, discard,
         lock, parker::Parker, thread,
     },
-    threads::{Around, Life, Recipe},
+    threads::{ThreadConfig, ThreadMain, ThreadWrapper},
     work::{
         current,
         task::{
@@ -88,7 +88,7 @@ pub(crate) struct Config {
     pub(crate) keep_alive: Duration,
     /// Number of cores that spawn jobs.
     pub(crate) cores: usize,
-    pub(crate) recipe: Recipe,
+    pub(crate) thread_config: ThreadConfig,
     /// Unit of the timestamps that jobs get.
     pub(crate) unit: TimestampUnit,
 }
@@ -106,7 +106,7 @@ pub(crate) struct Blocking {
     /// Number of threads that run a core which another thread has left, or has lost.
     running_cores: AtomicUsize,
     config: Config,
-    around: OnceLock<Around>,
+    around: OnceLock<ThreadWrapper>,
     /// Called after each job, because a paused clock stands still while there are jobs.
     #[cfg(feature = "test-util")]
     after: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -234,7 +234,7 @@ impl Blocking {
     }
 
     /// Wraps `around` around the life of each thread.
-    pub(crate) fn surround(&self, around: Around) {
+    pub(crate) fn surround(&self, around: ThreadWrapper) {
         assert!(self.around.set(around).is_ok(), "a crew is surrounded once");
     }
 
@@ -315,7 +315,7 @@ impl Blocking {
     /// Starts a thread for the spare work, or, without one, for jobs; then the crew has counted it
     /// already.
     fn start(self: &Arc<Self>, spare_work: Option<SpareWork>) -> Result<(), NoThread> {
-        let named = catch_unwind(AssertUnwindSafe(|| self.config.recipe.names(1)));
+        let named = catch_unwind(AssertUnwindSafe(|| self.config.thread_config.names(1)));
         let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
         let name = names.into_iter().next().expect("one was asked for");
         self.start_as(name, spare_work).map_err(NoThread::System)
@@ -330,9 +330,9 @@ impl Blocking {
         if is_for_jobs {
             self.crew.expect();
         }
-        let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+        let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
             let (before, body, after) = (self.clone(), self.clone(), self.clone());
-            Life {
+            ThreadMain {
                 before: move || {
                     before.enter();
                     // Before a user's hook, which may block: no job may wait for that.
@@ -368,10 +368,10 @@ impl Blocking {
     fn start_helper(self: &Arc<Self>) {
         let key = self.roster.expect();
         self.alive.add();
-        let name = self.config.recipe.one_name.as_deref().unwrap_or(SPARE).to_owned();
-        let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+        let name = self.config.thread_config.one_name.as_deref().unwrap_or(SPARE).to_owned();
+        let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
             let (before, body, after) = (self.clone(), self.clone(), self.clone());
-            Life {
+            ThreadMain {
                 before: move || before.enter(),
                 body: move || body.run_queued(),
                 after: move || after.leave(key),
@@ -697,7 +697,7 @@ impl SpareThreads for Blocking {
             return Err(spare_work);
         }
         let kept = spare_work.clone();
-        let name = self.config.recipe.one_name.as_deref().unwrap_or(SPARE);
+        let name = self.config.thread_config.one_name.as_deref().unwrap_or(SPARE);
         self.start_as(name.to_owned(), Some(spare_work)).map_err(|_| kept)
     }
 

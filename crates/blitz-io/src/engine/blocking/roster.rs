@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::{
     prim::{Mutex, lock},
-    threads::Started,
+    threads::ThreadHandle,
 };
 
 /// Registry of the threads of a blocking pool, and of the beds that they have.
@@ -28,13 +28,13 @@ struct State {
     members: BTreeMap<u64, Member>,
     next: u64,
     /// Threads that have ended and are not joined.
-    over: Vec<Started>,
+    over: Vec<ThreadHandle>,
 }
 
 enum Member {
     /// The thread was requested from the system.
     Coming,
-    Here(Started),
+    Here(ThreadHandle),
     /// The thread ended before its handle was registered.
     OverEarly,
 }
@@ -63,7 +63,7 @@ impl Roster {
     }
 
     /// Stores the handle of a thread that was started.
-    pub(crate) fn enrol(&self, key: Key, thread: Started) {
+    pub(crate) fn enrol(&self, key: Key, thread: ThreadHandle) {
         let mut state = lock(&self.state);
         if let Some(Member::OverEarly) = state.members.get(&key.0) {
             state.members.remove(&key.0);
@@ -75,7 +75,7 @@ impl Roster {
 
     /// Marks the calling thread as ended; returns the threads that it must join.
     #[must_use]
-    pub(crate) fn retire(&self, key: Key) -> Vec<Started> {
+    pub(crate) fn retire(&self, key: Key) -> Vec<ThreadHandle> {
         let mut state = lock(&self.state);
         match state.members.remove(&key.0) {
             Some(Member::Here(thread)) => std::mem::replace(&mut state.over, vec![thread]),
@@ -89,7 +89,7 @@ impl Roster {
     }
 
     /// Returns the handles of all threads, running or ended, at the end of the pool.
-    pub(crate) fn take_all(&self) -> Vec<Started> {
+    pub(crate) fn take_all(&self) -> Vec<ThreadHandle> {
         let mut state = lock(&self.state);
         let members = std::mem::take(&mut state.members).into_values();
         let here = members.filter_map(|member| match member {

@@ -7,12 +7,12 @@ use std::{fmt, io, str::FromStr, time::Duration};
 
 #[cfg(target_os = "linux")]
 use super::epoll::Epoll;
-#[cfg(any(test, not(target_os = "linux")))]
-use super::other::Other;
 #[cfg(unix)]
 use super::poll::Poll;
+#[cfg(any(test, not(target_os = "linux")))]
+use super::polling_selector::PollingSelector;
 #[cfg(target_os = "linux")]
-use super::uring::Uring;
+use super::uring::UringSelector;
 use super::{Fd, interest::Interest, ready::Ready, sources::Token};
 
 /// The environment variable that overrides every choice, for tests and experiments.
@@ -73,12 +73,12 @@ impl IoBackend {
     ];
 
     /// Returns the backend that the environment names, or else the one that the program requested.
-    pub(super) fn chosen(asked: Option<Self>) -> io::Result<Self> {
+    pub(super) fn chosen(requested: Option<Self>) -> io::Result<Self> {
         match std::env::var(VARIABLE) {
             Ok(name) if !name.is_empty() => name.parse().map_err(|why: io::Error| {
                 io::Error::new(why.kind(), format!("the environment variable {VARIABLE}: {why}"))
             }),
-            _ => Ok(asked.unwrap_or_default()),
+            _ => Ok(requested.unwrap_or_default()),
         }
     }
 
@@ -101,7 +101,7 @@ impl IoBackend {
             #[cfg(all(unix, not(target_os = "linux")))]
             Selector::Poll(_) => "poll".to_owned(),
             #[cfg(any(test, not(target_os = "linux")))]
-            Selector::Other(_) => "what the system has: kqueue, event ports or IOCP".to_owned(),
+            Selector::Polling(_) => "what the system has: kqueue, event ports or IOCP".to_owned(),
         })
     }
 }
@@ -115,12 +115,12 @@ fn is_refusal(why: &io::Error) -> bool {
 
 /// Returns the error for a backend that was requested by name and is refused here.
 #[cfg(target_os = "linux")]
-fn not_to_be_had(asked: IoBackend, why: io::Error) -> io::Error {
+fn refused_error(requested: IoBackend, why: io::Error) -> io::Error {
     if matches!(why.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
         return why;
     }
     let text = format!(
-        "waiting for events by {asked} is refused here ({why}): choose `IoBackend::Auto`, or unset \
+        "waiting for events by {requested} is refused here ({why}): choose `IoBackend::Auto`, or unset \
          {VARIABLE}; `blitz doctor` shows what this system allows"
     );
     io::Error::new(io::ErrorKind::Unsupported, text)
@@ -152,11 +152,11 @@ pub(super) enum Selector {
     #[cfg(target_os = "linux")]
     Epoll(Epoll),
     #[cfg(target_os = "linux")]
-    Uring(Box<Uring>),
+    Uring(Box<UringSelector>),
     #[cfg(unix)]
     Poll(Poll),
     #[cfg(any(test, not(target_os = "linux")))]
-    Other(Other),
+    Polling(PollingSelector),
 }
 
 /// Calls the same method on whichever selector it is.
@@ -170,15 +170,15 @@ macro_rules! each {
             #[cfg(unix)]
             Selector::Poll($selector) => $call,
             #[cfg(any(test, not(target_os = "linux")))]
-            Selector::Other($selector) => $call,
+            Selector::Polling($selector) => $call,
         }
     };
 }
 
 impl Selector {
     /// Creates the selector that the environment or the program requests, or else the best one.
-    pub(super) fn new(asked: Option<IoBackend>) -> io::Result<Self> {
-        match IoBackend::chosen(asked)? {
+    pub(super) fn new(requested: Option<IoBackend>) -> io::Result<Self> {
+        match IoBackend::chosen(requested)? {
             #[cfg(target_os = "linux")]
             IoBackend::Auto => match Epoll::new() {
                 Ok(epoll) => Ok(Self::Epoll(epoll)),
@@ -188,15 +188,15 @@ impl Selector {
             #[cfg(target_os = "linux")]
             IoBackend::Epoll => match Epoll::new() {
                 Ok(epoll) => Ok(Self::Epoll(epoll)),
-                Err(why) => Err(not_to_be_had(IoBackend::Epoll, why)),
+                Err(why) => Err(refused_error(IoBackend::Epoll, why)),
             },
             #[cfg(target_os = "linux")]
-            IoBackend::Uring => match Uring::new() {
+            IoBackend::Uring => match UringSelector::new() {
                 Ok(ring) => Ok(Self::Uring(Box::new(ring))),
-                Err(why) => Err(not_to_be_had(IoBackend::Uring, why)),
+                Err(why) => Err(refused_error(IoBackend::Uring, why)),
             },
             #[cfg(not(target_os = "linux"))]
-            IoBackend::Auto => Ok(Self::Other(Other::new()?)),
+            IoBackend::Auto => Ok(Self::Polling(PollingSelector::new()?)),
             #[cfg(unix)]
             IoBackend::Poll => Ok(Self::Poll(Poll::new()?)),
             #[cfg(not(target_os = "linux"))]
@@ -221,7 +221,7 @@ impl Selector {
             #[cfg(unix)]
             Self::Poll(_) => IoBackend::Poll,
             #[cfg(any(test, not(target_os = "linux")))]
-            Self::Other(_) => IoBackend::Auto,
+            Self::Polling(_) => IoBackend::Auto,
         }
     }
 
@@ -262,21 +262,21 @@ impl Selector {
 
 /// The buffers in which a turn collects its events.
 pub(super) struct Events {
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<SelectorEvent>,
     /// The maximum number of events per turn, for selectors that accept a limit.
     #[cfg(target_os = "linux")]
     pub(super) limit: usize,
     #[cfg(target_os = "linux")]
     pub(super) epoll: Vec<libc::epoll_event>,
     #[cfg(unix)]
-    pub(super) poll: super::poll::Asked,
+    pub(super) poll: super::poll::PollArgs,
     #[cfg(any(test, not(target_os = "linux")))]
-    pub(super) other: super::other::Buffer,
+    pub(super) polling: super::polling_selector::Buffer,
 }
 
 /// One readiness event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SelectorEvent {
     pub(super) token: Token,
     pub(super) ready: Ready,
 }
@@ -290,9 +290,9 @@ impl Events {
             #[cfg(target_os = "linux")]
             epoll: Vec::new(),
             #[cfg(unix)]
-            poll: super::poll::Asked::default(),
+            poll: super::poll::PollArgs::default(),
             #[cfg(any(test, not(target_os = "linux")))]
-            other: super::other::Buffer::new(limit),
+            polling: super::polling_selector::Buffer::new(limit),
         }
     }
 }
@@ -320,11 +320,11 @@ mod tests {
         if std::env::var_os(super::VARIABLE).is_some() {
             return;
         }
-        let asked = Selector::new(Some(IoBackend::Uring));
-        if cfg!(target_os = "linux") && asked.is_ok() {
+        let requested = Selector::new(Some(IoBackend::Uring));
+        if cfg!(target_os = "linux") && requested.is_ok() {
             return;
         }
-        let why = asked.expect_err("only Linux has it");
+        let why = requested.expect_err("only Linux has it");
         assert_eq!(why.kind(), ErrorKind::Unsupported);
         assert!(why.to_string().contains("uring"), "{why}");
         assert!(why.to_string().contains("unset BLITZ_IO_BACKEND"), "{why}");

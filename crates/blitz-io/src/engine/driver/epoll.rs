@@ -1,8 +1,8 @@
 //! The Linux selector: one epoll instance, edge-triggered, with each descriptor registered once.
 //!
-//! Any thread may wait in it; the driver's `Seat` admits one at a time. An eventfd ends a wait. It
-//! is edge-triggered too, so each write is an event and the eventfd need not be read. (Its counter
-//! is full after 2^64 writes.)
+//! Any thread may wait in it; the driver's `TryLock` admits one at a time. An eventfd ends a wait.
+//! It is edge-triggered too, so each write is an event and the eventfd need not be read. (Its
+//! counter is full after 2^64 writes.)
 //!
 //! Timeouts are exact by `epoll_pwait2` (Linux 5.11). Where the kernel lacks it, or a sandbox
 //! refuses it, they are rounded up to milliseconds, so a wait never ends early.
@@ -21,10 +21,10 @@ use std::{
 
 use super::{
     Fd,
-    backend::{Events, Found},
+    backend::{Events, SelectorEvent},
     interest::Interest,
+    poll_flags::{PollFlags, remaining, rounded_up},
     ready::Ready,
-    signs::{Signs, rest, rounded_up},
     sources::Token,
 };
 use crate::engine::prim::{AtomicBool, Ordering::Relaxed};
@@ -34,7 +34,7 @@ use crate::engine::prim::{AtomicBool, Ordering::Relaxed};
 pub(super) struct Epoll {
     epoll: OwnedFd,
     /// The eventfd that ends a wait.
-    bell: OwnedFd,
+    eventfd: OwnedFd,
     /// Set once the kernel or a sandbox has refused `epoll_pwait2`.
     coarse: AtomicBool,
 }
@@ -47,13 +47,13 @@ struct Timespec {
 }
 
 /// Converts the return value of a system call: a negative one becomes the last error.
-fn answered(answer: libc::c_int) -> io::Result<libc::c_int> {
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+fn cvt(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Takes ownership of the descriptor that a system call returned.
-fn owned(answer: libc::c_int) -> io::Result<OwnedFd> {
-    let fd = answered(answer)?;
+fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
+    let fd = cvt(result)?;
     // SAFETY: the system call has just created the descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -63,19 +63,20 @@ impl Epoll {
         // SAFETY: the call takes no pointers.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the call takes no pointers.
-        let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let this = Self { epoll, bell, coarse: AtomicBool::new(false) };
-        this.control(libc::EPOLL_CTL_ADD, this.bell.as_raw_fd(), libc::EPOLLIN, Token::NUDGE)?;
+        let eventfd = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let this = Self { epoll, eventfd, coarse: AtomicBool::new(false) };
+        this.control(libc::EPOLL_CTL_ADD, this.eventfd.as_raw_fd(), libc::EPOLLIN, Token::NUDGE)?;
         Ok(this)
     }
 
-    fn control(&self, verb: i32, fd: i32, events: i32, token: Token) -> io::Result<()> {
+    fn control(&self, operation: i32, fd: i32, events: i32, token: Token) -> io::Result<()> {
         let mut event =
             libc::epoll_event { events: (events | libc::EPOLLET) as u32, u64: token.bits() };
         // SAFETY: `event` outlives the call, which only reads it; if a descriptor is not open, the
         // call returns EBADF.
-        let answer = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), verb, fd, &raw mut event) };
-        answered(answer).map(drop)
+        let result =
+            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) };
+        cvt(result).map(drop)
     }
 
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
@@ -109,28 +110,28 @@ impl Epoll {
         let one = 1u64.to_ne_bytes();
         // SAFETY: the eight bytes outlive the call. It does not block, and its only possible error,
         // a full counter, leaves an event pending as well.
-        unsafe { libc::write(self.bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
     pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.epoll.reserve(events.limit);
         let begun = timeout.filter(|timeout| !timeout.is_zero()).map(|_| Instant::now());
-        let mut left = timeout;
+        let mut time_left = timeout;
         let count = loop {
-            match self.ask(&mut events.epoll, events.limit, left) {
+            match self.wait_once(&mut events.epoll, events.limit, time_left) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {
-                    left = rest(timeout, begun);
+                    time_left = remaining(timeout, begun);
                 }
-                answer => break answer?,
+                result => break result?,
             }
         };
         // SAFETY: the kernel initialised the first `count` events, and the capacity is at least
         // `limit`.
         unsafe { events.epoll.set_len(count) };
         for event in &events.epoll {
-            let (token, told) = (Token::from_bits(event.u64), event.events as i32);
+            let (token, bits) = (Token::from_bits(event.u64), event.events as i32);
             if token != Token::NUDGE {
-                events.found.push(Found { token, ready: signs(told).ready() });
+                events.found.push(SelectorEvent { token, ready: flags_of(bits).ready() });
             }
         }
         events.epoll.clear();
@@ -139,7 +140,7 @@ impl Epoll {
 
     /// Waits once; returns how many events were written into the spare capacity of the empty
     /// `buffer`.
-    fn ask(
+    fn wait_once(
         &self,
         buffer: &mut Vec<libc::epoll_event>,
         limit: usize,
@@ -151,7 +152,7 @@ impl Epoll {
             None => -1,
             Some(Duration::ZERO) => 0,
             Some(timeout) => {
-                if let Some(count) = self.ask_exactly(room, limit, timeout)? {
+                if let Some(count) = self.wait_exactly(room, limit, timeout)? {
                     return Ok(count);
                 }
                 rounded_up(timeout)
@@ -160,7 +161,7 @@ impl Epoll {
         // A raw system call, because the C library's wrapper is a thread cancellation point, which
         // costs two atomic exchanges.
         // SAFETY: there is room for `limit` events, and a null signal mask is allowed.
-        let answer = unsafe {
+        let result = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait,
                 epoll,
@@ -171,12 +172,12 @@ impl Epoll {
                 0usize,
             )
         };
-        answered(answer as libc::c_int).map(|count| count as usize)
+        cvt(result as libc::c_int).map(|count| count as usize)
     }
 
     /// Waits with a timeout in nanoseconds; returns `None` if the kernel or a sandbox refuses the
     /// call.
-    fn ask_exactly(
+    fn wait_exactly(
         &self,
         room: *mut libc::epoll_event,
         limit: usize,
@@ -192,7 +193,7 @@ impl Epoll {
         };
         // SAFETY: the caller has room for `limit` events at `room`; `timeout` outlives the call,
         // which only reads it; a null signal mask is allowed.
-        let answer = unsafe {
+        let result = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
                 self.epoll.as_raw_fd(),
@@ -203,8 +204,8 @@ impl Epoll {
                 0usize,
             )
         };
-        if answer >= 0 {
-            return Ok(Some(answer as usize));
+        if result >= 0 {
+            return Ok(Some(result as usize));
         }
         let why = io::Error::last_os_error();
         // Sandboxes that are older than the system call return EPERM.
@@ -216,14 +217,14 @@ impl Epoll {
     }
 }
 
-fn signs(told: i32) -> Signs {
-    Signs {
-        input: told & libc::EPOLLIN != 0,
-        output: told & libc::EPOLLOUT != 0,
-        urgent: told & libc::EPOLLPRI != 0,
-        end: told & libc::EPOLLRDHUP != 0,
-        hung_up: told & libc::EPOLLHUP != 0,
-        error: told & libc::EPOLLERR != 0,
+fn flags_of(bits: i32) -> PollFlags {
+    PollFlags {
+        input: bits & libc::EPOLLIN != 0,
+        output: bits & libc::EPOLLOUT != 0,
+        urgent: bits & libc::EPOLLPRI != 0,
+        end: bits & libc::EPOLLRDHUP != 0,
+        hung_up: bits & libc::EPOLLHUP != 0,
+        error: bits & libc::EPOLLERR != 0,
     }
 }
 
@@ -266,7 +267,7 @@ mod tests {
             let (epoll, mut events) = (epoll(coarse), Events::new(8));
             epoll.signal();
             epoll.wait(&mut events, Some(Duration::MAX)).unwrap();
-            assert!(events.found.is_empty(), "a signal is nobody's event");
+            assert!(events.found.is_empty(), "a signal is no event");
         }
     }
 
@@ -279,12 +280,12 @@ mod tests {
             epoll.wait(&mut events, None).unwrap();
             let start = Instant::now();
             epoll.wait(&mut events, Some(Duration::from_millis(2))).unwrap();
-            assert!(start.elapsed() >= Duration::from_millis(2), "the signal was heard again");
+            assert!(start.elapsed() >= Duration::from_millis(2), "the signal ended two waits");
         }
     }
 
     #[test]
-    fn an_event_is_told_once() {
+    fn an_event_is_reported_once() {
         let (epoll, mut events) = (epoll(false), Events::new(8));
         let (near, _far) = UnixStream::pair().unwrap();
         let token = Token::from_bits(7);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_satisfies_those_who_wait_in_that_direction() {
+    fn a_closed_end_satisfies_waits_in_that_direction() {
         assert_eq!(Interest::READABLE.mask(), Ready::READABLE | Ready::READ_CLOSED);
         assert_eq!(Interest::WRITABLE.mask(), Ready::WRITABLE | Ready::WRITE_CLOSED);
         assert_eq!(Interest::ERROR.mask(), Ready::ERROR);
@@ -217,7 +217,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn who_waits_for_something_urgent_learns_that_none_will_come() {
+    fn a_wait_for_urgent_data_ends_with_the_stream() {
         assert_eq!(Interest::PRIORITY.mask(), Ready::PRIORITY | Ready::READ_CLOSED);
         assert_eq!(format!("{:?}", Interest::PRIORITY | Interest::WRITABLE), "WRITABLE | PRIORITY");
     }

@@ -10,17 +10,18 @@
 //! - [`readiness`]: the record of one descriptor, with its wakers and wait queues.
 //! - [`sources`]: the table of records, and the tokens by which the kernel names them.
 //! - [`registration`]: the owner's handle to a registered descriptor.
-//! - `teller`, `overlapped`: events that do not come from the selector, and named pipes, which are
-//!   the source of such events (Windows).
-//! - [`role`]: the right to wait for events, held by one thread at a time; no thread blocks for it.
+//! - `event_reporter`, `overlapped`: events that do not come from the selector, and named pipes,
+//!   which are the source of such events (Windows).
+//! - [`try_lock`]: the lock around the right to wait for events; no thread blocks for it.
 //! - [`nudge`]: how other threads end the wait of the thread that holds the role.
-//! - [`backend`]: the selectors and the choice between them: `epoll`, `uring`, `poll`, and `other`
-//!   where there is no epoll. `signs`: what the Unix selectors have in common.
+//! - [`backend`]: the selectors and the choice between them: `epoll`, `uring`, `poll`, and
+//!   `polling_selector` where there is no epoll. `poll_flags`: what the Unix selectors have in
+//!   common.
 //!
 //! # The contract
-//! 1. The thread that holds the [`Role`] takes turns. A turn waits for events for at most the given
-//!    timeout, then sets the readiness that they report in the records, and wakes the tasks while
-//!    no lock is held.
+//! 1. The thread that holds the [`TurnGuard`] takes turns. A turn waits for events for at most the
+//!    given timeout, then sets the readiness that they report in the records, and wakes the tasks
+//!    while no lock is held.
 //! 2. An event of a registration that has ended is dropped. It makes no other registration ready,
 //!    whichever has its place in the table or its descriptor number now.
 //! 3. [`Driver::wake`] ends a turn that waits, or the next turn that would wait. A turn that does
@@ -44,14 +45,14 @@ pub(crate) mod readiness;
 pub(crate) mod sources;
 pub(crate) mod registration;
 #[cfg(windows)]
-mod teller;
+mod event_reporter;
 #[cfg(windows)]
 pub(crate) mod overlapped;
-mod role;
+mod try_lock;
 mod nudge;
 pub(crate) mod backend;
 #[cfg(unix)]
-mod signs;
+mod poll_flags;
 #[cfg(target_os = "linux")]
 mod epoll;
 // The architectures for which the `io-uring` crate is a dependency; the manifest has the same list.
@@ -71,7 +72,7 @@ mod uring;
 mod poll;
 // Also built for tests on Linux, where the `polling` crate has the same interface.
 #[cfg(any(test, not(target_os = "linux")))]
-mod other;
+mod polling_selector;
 
 #[cfg(all(test, not(blitz_loom)))]
 pub(crate) mod limits;
@@ -84,12 +85,12 @@ use self::{
     backend::{Events, Selector},
     interest::Interest,
     nudge::Nudge,
-    role::{Held, Seat},
-    sources::{NoPlace, Source, Sources},
+    sources::{OpenError, Source, Sources},
+    try_lock::{TryLock, TryLockGuard},
 };
 use crate::engine::{
     prim::{AtomicU64, OnceLock, Ordering::Relaxed},
-    wait::batch::Batch,
+    wait::wake_list::WakeList,
 };
 
 /// The borrowed handle that can be registered: a file descriptor.
@@ -120,12 +121,12 @@ impl Default for DriverConfig {
 pub(crate) struct Driver {
     selector: Selector,
     sources: Sources,
-    seat: Seat<Events>,
+    events: TryLock<Events>,
     nudge: Nudge,
-    counters: Counters,
+    counters: DriverCounters,
     /// Set unless the program or the environment chose a selector other than io_uring.
-    rings: bool,
-    beside: OnceLock<Box<dyn Any + Send + Sync>>,
+    uring_allowed: bool,
+    extension: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Driver {
@@ -134,9 +135,9 @@ impl Driver {
     /// # Errors
     /// Returns the system's error, or `Unsupported` if the requested selector does not exist here.
     pub(crate) fn new(config: DriverConfig) -> io::Result<Arc<Self>> {
-        let rings =
+        let uring_allowed =
             matches!(IoBackend::chosen(config.backend)?, IoBackend::Auto | IoBackend::Uring);
-        Ok(Self::with(Selector::new(config.backend)?, config.events_per_turn, rings))
+        Ok(Self::with(Selector::new(config.backend)?, config.events_per_turn, uring_allowed))
     }
 
     /// Returns the selector by which the driver learns of events.
@@ -144,15 +145,15 @@ impl Driver {
         self.selector.backend()
     }
 
-    fn with(selector: Selector, events_per_turn: usize, rings: bool) -> Arc<Self> {
+    fn with(selector: Selector, events_per_turn: usize, uring_allowed: bool) -> Arc<Self> {
         Arc::new(Self {
             selector,
             sources: Sources::new(),
-            seat: Seat::new(Events::new(events_per_turn)),
+            events: TryLock::new(Events::new(events_per_turn)),
             nudge: Nudge::new(),
-            counters: Counters::default(),
-            rings,
-            beside: OnceLock::new(),
+            counters: DriverCounters::default(),
+            uring_allowed,
+            extension: OnceLock::new(),
         })
     }
 
@@ -175,35 +176,37 @@ impl Driver {
     }
 
     /// Creates a registration that no selector watches; its events are reported through the
-    /// returned [`Teller`](teller::Teller).
+    /// returned [`EventReporter`](event_reporter::EventReporter).
     ///
     /// # Errors
     /// Returns the shutdown error if the driver has ended.
     #[cfg(windows)]
-    pub(crate) fn register_apart(self: &Arc<Self>) -> io::Result<(Registration, teller::Teller)> {
+    pub(crate) fn register_external(
+        self: &Arc<Self>,
+    ) -> io::Result<(Registration, event_reporter::EventReporter)> {
         let source = self.open()?;
         self.counters.registered();
-        let teller = teller::Teller::new(self.clone(), source.token);
-        Ok((Registration::new(self.clone(), source), teller))
+        let reporter = event_reporter::EventReporter::new(self.clone(), source.token);
+        Ok((Registration::new(self.clone(), source), reporter))
     }
 
     fn open(&self) -> io::Result<Source> {
         self.sources.open().map_err(|why| match why {
-            NoPlace::Closed => shut_down_error(),
-            NoPlace::Full => io::Error::other("too many descriptors are registered: close some"),
+            OpenError::Closed => shut_down_error(),
+            OpenError::Full => io::Error::other("too many descriptors are registered: close some"),
         })
     }
 
     /// Acquires the right to take turns; returns `None` if another thread holds it.
     #[inline]
-    pub(crate) fn try_hold(&self) -> Option<Role<'_>> {
-        self.seat.try_hold().map(|events| Role { driver: self, events })
+    pub(crate) fn try_lock(&self) -> Option<TurnGuard<'_>> {
+        self.events.try_lock().map(|events| TurnGuard { driver: self, events })
     }
 
     /// Returns true if any thread that takes a turn finds all pending events. With io_uring, a
     /// completion is written by the thread that submitted the poll, so that thread must run before
     /// others see it.
-    pub(crate) fn tells_anybody(&self) -> bool {
+    pub(crate) fn any_thread_sees_events(&self) -> bool {
         #[cfg(target_os = "linux")]
         return !matches!(self.selector, Selector::Uring(_));
         #[cfg(not(target_os = "linux"))]
@@ -247,14 +250,14 @@ impl Driver {
     }
 }
 
-/// For the `ring` layer above, which runs operations on io_uring.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has rings"))]
+/// For the `uring` layer above, which runs operations on io_uring.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has io_uring"))]
 impl Driver {
     /// Returns true if the runtime may use io_uring for operations, whichever selector reports
     /// readiness.
     #[inline]
-    pub(crate) fn allows_rings(&self) -> bool {
-        self.rings
+    pub(crate) fn allows_uring(&self) -> bool {
+        self.uring_allowed
     }
 
     /// Returns the value that a layer above keeps with the driver. The first call creates it, and
@@ -264,15 +267,15 @@ impl Driver {
     /// # Panics
     /// Panics if it is called with two different types.
     #[inline]
-    pub(crate) fn beside<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
-        let kept = self.beside.get_or_init(|| Box::new(make()));
+    pub(crate) fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        let kept = self.extension.get_or_init(|| Box::new(make()));
         kept.downcast_ref().expect("one layer keeps one thing")
     }
 }
 
 /// Counters for metrics.
 #[derive(Debug, Default)]
-struct Counters {
+struct DriverCounters {
     registered: AtomicU64,
     deregistered: AtomicU64,
     ready: AtomicU64,
@@ -280,7 +283,7 @@ struct Counters {
 }
 
 // Relaxed throughout: metrics, which order nothing.
-impl Counters {
+impl DriverCounters {
     fn registered(&self) {
         self.registered.fetch_add(1, Relaxed);
     }
@@ -303,22 +306,23 @@ impl Counters {
 }
 
 /// The right to take turns, held until this guard is dropped.
-pub(crate) struct Role<'a> {
+pub(crate) struct TurnGuard<'a> {
     driver: &'a Driver,
-    events: Held<'a, Events>,
+    events: TryLockGuard<'a, Events>,
 }
 
-impl Role<'_> {
-    /// Takes one turn: [`wait`](Self::wait), then [`tell`](Self::tell).
+impl TurnGuard<'_> {
+    /// Takes one turn: [`wait`](Self::wait), then [`dispatch`](Self::dispatch).
     #[cfg(test)]
     pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let found = self.wait(timeout)?;
-        self.tell();
+        self.dispatch();
         Ok(found)
     }
 
     /// Waits for events for at most `timeout` (`None`: without limit; zero: does not wait). Returns
-    /// the number of events found, which the caller must dispatch with [`tell`](Self::tell).
+    /// the number of events found, which the caller must dispatch with
+    /// [`dispatch`](Self::dispatch).
     ///
     /// # Errors
     /// Returns the system's error for this wait; the caller may try again.
@@ -339,20 +343,20 @@ impl Role<'_> {
 
     /// Dispatches the events to their records and wakes the tasks, so wakers of users run here.
     /// Returns the number of events.
-    pub(crate) fn tell(&mut self) -> usize {
-        let mut batch = Batch::new();
+    pub(crate) fn dispatch(&mut self) -> usize {
+        let mut wake_list = WakeList::new();
         for event in &self.events.found {
-            self.driver.sources.tell(event.token, event.ready, &mut batch);
+            self.driver.sources.dispatch(event.token, event.ready, &mut wake_list);
         }
-        batch.wake_all();
+        wake_list.wake_all();
         self.driver.counters.ready(self.events.found.len());
         self.events.found.len()
     }
 }
 
-impl std::fmt::Debug for Role<'_> {
+impl std::fmt::Debug for TurnGuard<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Role").finish_non_exhaustive()
+        f.debug_struct("TurnGuard").finish_non_exhaustive()
     }
 }
 

@@ -9,9 +9,9 @@ use super::{Fd, backend::Events, interest::Interest, ready::Ready, sources::Toke
 
 /// The uninhabited io_uring selector.
 #[derive(Debug)]
-pub(super) enum Uring {}
+pub(super) enum UringSelector {}
 
-impl Uring {
+impl UringSelector {
     /// Refuses to create a selector.
     ///
     /// # Errors

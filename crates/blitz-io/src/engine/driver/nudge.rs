@@ -54,8 +54,8 @@ impl Nudge {
     #[inline]
     pub(crate) fn nudge(&self, signal: impl FnOnce()) {
         let found = self.exchange(NUDGED);
-        let told = found != WAITING && !weakened!("nudge_coalesces");
-        if !told && !weakened!("nudge_signals") {
+        let is_silent = found != WAITING && !weakened!("nudge_coalesces");
+        if !is_silent && !weakened!("nudge_signals") {
             signal();
         }
     }
@@ -77,19 +77,24 @@ mod models {
     };
 
     /// A model of the kernel: a parker, which keeps a signal that comes before the wait.
-    struct Kernel {
+    struct NudgeKernel {
         nudge: Nudge,
         parker: Parker,
         work: AtomicUsize,
         signals: Tally,
     }
 
-    fn kernel() -> Arc<Kernel> {
+    fn kernel() -> Arc<NudgeKernel> {
         let (nudge, parker) = (Nudge::new(), Parker::new());
-        Arc::new(Kernel { nudge, parker, work: AtomicUsize::new(0), signals: Tally::default() })
+        Arc::new(NudgeKernel {
+            nudge,
+            parker,
+            work: AtomicUsize::new(0),
+            signals: Tally::default(),
+        })
     }
 
-    impl Kernel {
+    impl NudgeKernel {
         fn work_and_nudge(&self) {
             // Relaxed: the nudge must provide the ordering.
             self.work.fetch_add(1, Relaxed);
@@ -108,7 +113,7 @@ mod models {
         }
     }
 
-    fn worker(kernel: &Arc<Kernel>) -> thread::JoinHandle<()> {
+    fn worker(kernel: &Arc<NudgeKernel>) -> thread::JoinHandle<()> {
         let kernel = kernel.clone();
         thread::spawn(move || kernel.work_and_nudge())
     }

@@ -57,7 +57,7 @@ use windows_sys::Win32::{
     },
 };
 
-use super::{Driver, Registration, ready::Ready, teller::Teller};
+use super::{Driver, Registration, event_reporter::EventReporter, ready::Ready};
 use crate::engine::prim::{Mutex, lock};
 
 /// The number of bytes of one read. A longer message comes in parts; picked, not measured.
@@ -69,7 +69,7 @@ const MOST: usize = 1 << 30;
 
 /// A named pipe, registered with the driver of its runtime.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct OverlappedPipe {
     shared: Arc<Shared>,
     pub(crate) registration: Registration,
 }
@@ -88,32 +88,32 @@ struct Shared {
     handle: OwnedHandle,
     /// The object through which the thread pool delivers our completions.
     completions: PTP_IO,
-    teller: Teller,
+    reporter: EventReporter,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    connecting: Connecting,
-    reading: Reading,
-    writing: Writing,
+    connecting: ConnectState,
+    reading: ReadState,
+    writing: WriteState,
     /// The number of the current client, by which leftovers of earlier clients are recognised.
     session: u64,
 }
 
 #[derive(Debug)]
-enum Connecting {
+enum ConnectState {
     Idle,
     UnderWay(Block),
     Done(io::Result<()>),
 }
 
 #[derive(Debug)]
-enum Reading {
+enum ReadState {
     Idle,
     UnderWay(Block),
     /// The bytes that were read, and how many of them have been taken.
-    Here {
+    Buffered {
         bytes: Vec<u8>,
         taken: usize,
     },
@@ -121,7 +121,7 @@ enum Reading {
 }
 
 #[derive(Debug)]
-enum Writing {
+enum WriteState {
     Idle,
     UnderWay,
     Failed(io::Error),
@@ -132,7 +132,7 @@ enum Writing {
 struct Block(usize);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OperationKind {
     Connect,
     Read,
     Write,
@@ -142,7 +142,7 @@ enum Kind {
 #[repr(C)]
 struct Operation {
     overlapped: OVERLAPPED,
-    kind: Kind,
+    kind: OperationKind,
     pipe: Arc<Shared>,
     session: u64,
     bytes: Vec<u8>,
@@ -150,10 +150,10 @@ struct Operation {
     done: usize,
 }
 
-impl Pipe {
+impl OverlappedPipe {
     /// Takes ownership of a pipe that was opened for overlapped operations, and registers it.
     pub(crate) fn new(driver: &Arc<Driver>, handle: OwnedHandle) -> io::Result<Self> {
-        let (registration, teller) = driver.register_apart()?;
+        let (registration, reporter) = driver.register_external()?;
         // SAFETY: 1. the handle is open. 2. `completed` has the required signature, and uses no
         // context. 3. A null environment means the process's default pool.
         let completions = unsafe {
@@ -163,15 +163,15 @@ impl Pipe {
             return Err(io::Error::last_os_error());
         }
         let state = State {
-            connecting: Connecting::Idle,
-            reading: Reading::Idle,
-            writing: Writing::Idle,
+            connecting: ConnectState::Idle,
+            reading: ReadState::Idle,
+            writing: WriteState::Idle,
             session: 0,
         };
-        let shared = Arc::new(Shared { handle, completions, teller, state: Mutex::new(state) });
-        let told = shared.begin_reading(&mut lock(&shared.state));
+        let shared = Arc::new(Shared { handle, completions, reporter, state: Mutex::new(state) });
+        let ready = shared.begin_reading(&mut lock(&shared.state));
         // A pipe without a client is writable too: the write then returns the error.
-        registration.assume_ready(Ready::WRITABLE | told);
+        registration.assume_ready(Ready::WRITABLE | ready);
         Ok(Self { shared, registration })
     }
 
@@ -184,7 +184,7 @@ impl Pipe {
         let mut info = Info::default();
         // SAFETY: 1. the handle is open. 2. The pointers are to fields of a local, of the right
         // type.
-        let answer = unsafe {
+        let result = unsafe {
             GetNamedPipeInfo(
                 raw(&self.shared.handle),
                 &raw mut info.flags,
@@ -193,7 +193,7 @@ impl Pipe {
                 &raw mut info.max_instances,
             )
         };
-        worked(answer)?;
+        worked(result)?;
         Ok(info)
     }
 
@@ -201,24 +201,24 @@ impl Pipe {
     /// way.
     pub(crate) fn connect(&self) -> io::Result<()> {
         let mut state = lock(&self.shared.state);
-        match std::mem::replace(&mut state.connecting, Connecting::Idle) {
-            Connecting::Idle => match self.shared.begin_connecting() {
+        match std::mem::replace(&mut state.connecting, ConnectState::Idle) {
+            ConnectState::Idle => match self.shared.begin_connecting() {
                 Ok(Some(block)) => {
-                    state.connecting = Connecting::UnderWay(block);
+                    state.connecting = ConnectState::UnderWay(block);
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
                 Ok(None) => {}
                 Err(why) => return Err(why),
             },
-            Connecting::UnderWay(block) => {
-                state.connecting = Connecting::UnderWay(block);
+            ConnectState::UnderWay(block) => {
+                state.connecting = ConnectState::UnderWay(block);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            Connecting::Done(result) => result?,
+            ConnectState::Done(result) => result?,
         }
-        let told = self.shared.begin_reading(&mut state);
+        let ready = self.shared.begin_reading(&mut state);
         drop(state);
-        self.shared.tell(told);
+        self.shared.report(ready);
         Ok(())
     }
 
@@ -228,11 +228,11 @@ impl Pipe {
         // SAFETY: the handle is open for as long as `self.shared` lives.
         worked(unsafe { DisconnectNamedPipe(raw(&self.shared.handle)) })?;
         state.session += 1;
-        if !matches!(state.reading, Reading::UnderWay(_)) {
-            state.reading = Reading::Idle;
+        if !matches!(state.reading, ReadState::UnderWay(_)) {
+            state.reading = ReadState::Idle;
         }
-        if !matches!(state.writing, Writing::UnderWay) {
-            state.writing = Writing::Idle;
+        if !matches!(state.writing, WriteState::UnderWay) {
+            state.writing = WriteState::Idle;
         }
         Ok(())
     }
@@ -240,27 +240,27 @@ impl Pipe {
     /// Passes the bytes that were read to `take`, which returns how many it took. Zero is the end.
     pub(crate) fn read(&self, take: impl FnOnce(&[u8]) -> usize) -> io::Result<usize> {
         let mut state = lock(&self.shared.state);
-        let (answer, again) = match &mut state.reading {
-            Reading::UnderWay(_) => return Err(io::ErrorKind::WouldBlock.into()),
+        let (result, again) = match &mut state.reading {
+            ReadState::UnderWay(_) => return Err(io::ErrorKind::WouldBlock.into()),
             // There was no client at the last attempt.
-            Reading::Idle => (None, true),
-            Reading::Here { bytes, taken } => {
+            ReadState::Idle => (None, true),
+            ReadState::Buffered { bytes, taken } => {
                 let count = take(&bytes[*taken..]);
                 *taken += count;
                 (Some(Ok(count)), *taken == bytes.len())
             }
-            Reading::Failed(why) => {
+            ReadState::Failed(why) => {
                 let why = std::mem::replace(why, io::ErrorKind::Other.into());
                 (Some(if is_end(&why) { Ok(0) } else { Err(why) }), true)
             }
         };
-        let told = if again { self.shared.begin_reading(&mut state) } else { Ready::EMPTY };
-        if answer.is_none() && told.is_empty() && matches!(state.reading, Reading::Idle) {
+        let ready = if again { self.shared.begin_reading(&mut state) } else { Ready::EMPTY };
+        if result.is_none() && ready.is_empty() && matches!(state.reading, ReadState::Idle) {
             return Err(io::Error::from_raw_os_error(ERROR_PIPE_LISTENING as i32));
         }
         drop(state);
-        self.shared.tell(told);
-        answer.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
+        self.shared.report(ready);
+        result.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
     }
 
     /// Accepts `bytes` for writing, or returns the error of the previous write.
@@ -271,35 +271,35 @@ impl Pipe {
     /// Writes the slices as one message.
     pub(crate) fn write_pieces(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
         let mut state = lock(&self.shared.state);
-        match std::mem::replace(&mut state.writing, Writing::Idle) {
-            Writing::Idle => {}
-            Writing::UnderWay => {
-                state.writing = Writing::UnderWay;
+        match std::mem::replace(&mut state.writing, WriteState::Idle) {
+            WriteState::Idle => {}
+            WriteState::UnderWay => {
+                state.writing = WriteState::UnderWay;
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            Writing::Failed(why) => return Err(why),
+            WriteState::Failed(why) => return Err(why),
         }
         let mut bytes = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
         pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
         bytes.truncate(MOST);
         let count = bytes.len();
-        let operation = self.shared.operation(Kind::Write, bytes, state.session);
+        let operation = self.shared.operation(OperationKind::Write, bytes, state.session);
         self.shared.begin_writing(operation)?;
-        state.writing = Writing::UnderWay;
+        state.writing = WriteState::UnderWay;
         Ok(count)
     }
 }
 
-impl Drop for Pipe {
+impl Drop for OverlappedPipe {
     /// Cancels the read and the connect, because the pipe has no reader any more. A write still
     /// goes through: the handle is closed after it.
     fn drop(&mut self) {
         let state = lock(&self.shared.state);
         let mut blocks = [None, None];
-        if let Connecting::UnderWay(block) = state.connecting {
+        if let ConnectState::UnderWay(block) = state.connecting {
             blocks[0] = Some(block);
         }
-        if let Reading::UnderWay(block) = state.reading {
+        if let ReadState::UnderWay(block) = state.reading {
             blocks[1] = Some(block);
         }
         for Block(address) in blocks.into_iter().flatten() {
@@ -311,20 +311,25 @@ impl Drop for Pipe {
 }
 
 impl Shared {
-    fn operation(self: &Arc<Self>, kind: Kind, bytes: Vec<u8>, session: u64) -> Box<Operation> {
+    fn operation(
+        self: &Arc<Self>,
+        kind: OperationKind,
+        bytes: Vec<u8>,
+        session: u64,
+    ) -> Box<Operation> {
         let (overlapped, pipe) = (OVERLAPPED::default(), self.clone());
         Box::new(Operation { overlapped, kind, pipe, session, bytes, done: 0 })
     }
 
-    fn tell(&self, ready: Ready) {
+    fn report(&self, ready: Ready) {
         if !ready.is_empty() {
-            self.teller.tell(ready);
+            self.reporter.report(ready);
         }
     }
 
     /// Starts to wait for a client; returns `None` if one is connected already.
     fn begin_connecting(self: &Arc<Self>) -> io::Result<Option<Block>> {
-        let operation = self.operation(Kind::Connect, Vec::new(), 0);
+        let operation = self.operation(OperationKind::Connect, Vec::new(), 0);
         // SAFETY: 1. the call starts one operation on the handle, with the block's first field,
         // uses no other memory, and returns the system's result.
         let begun = unsafe {
@@ -341,12 +346,13 @@ impl Shared {
 
     /// Starts a read, unless one is under way. If it fails at once, returns the readiness to
     /// report.
-    #[must_use = "the record is told after the lock was let go"]
+    #[must_use = "the readiness is reported after the lock is released"]
     fn begin_reading(self: &Arc<Self>, state: &mut State) -> Ready {
-        if let Reading::UnderWay(_) = state.reading {
+        if let ReadState::UnderWay(_) = state.reading {
             return Ready::EMPTY;
         }
-        let operation = self.operation(Kind::Read, Vec::with_capacity(CHUNK), state.session);
+        let operation =
+            self.operation(OperationKind::Read, Vec::with_capacity(CHUNK), state.session);
         // SAFETY: 1. the call starts one operation on the handle, with the block's first field, and
         // returns the system's result; the memory is the block's, and need not be initialised.
         let begun = unsafe {
@@ -357,13 +363,13 @@ impl Shared {
             })
         };
         state.reading = match begun {
-            Ok(block) => Reading::UnderWay(block),
+            Ok(block) => ReadState::UnderWay(block),
             // There is no client yet; `connect` starts the read.
-            Err((why, _)) if is(&why, ERROR_PIPE_LISTENING) => Reading::Idle,
-            Err((why, _)) => Reading::Failed(why),
+            Err((why, _)) if is(&why, ERROR_PIPE_LISTENING) => ReadState::Idle,
+            Err((why, _)) => ReadState::Failed(why),
         };
         match &state.reading {
-            Reading::Failed(why) => readable(Some(why)),
+            ReadState::Failed(why) => readable(Some(why)),
             _ => Ready::EMPTY,
         }
     }
@@ -397,12 +403,12 @@ impl Shared {
         // SAFETY: the pool object is open, and each start is matched by a completion or by the
         // `Cancel` below.
         unsafe { StartThreadpoolIo(self.completions) };
-        let answer = call(raw(&self.handle), block);
+        let result = call(raw(&self.handle), block);
         // SAFETY: the call only reads the error number of this thread.
         let error = unsafe { GetLastError() };
         // The completion comes through the pool even if the operation finished at once, and also if
         // only a part of a message was read.
-        if answer != 0 || matches!(error, ERROR_IO_PENDING | ERROR_MORE_DATA) {
+        if result != 0 || matches!(error, ERROR_IO_PENDING | ERROR_MORE_DATA) {
             return Ok(Block(block.addr()));
         }
         // SAFETY: the operation was not started, so no completion comes, which `Cancel` requires;
@@ -422,37 +428,37 @@ impl Shared {
         let mut state = lock(&self.state);
         let is_past = operation.session != state.session;
         match operation.kind {
-            Kind::Connect => {
-                state.connecting = Connecting::Done(result.map(|_| ()));
+            OperationKind::Connect => {
+                state.connecting = ConnectState::Done(result.map(|_| ()));
                 Ready::WRITABLE
             }
-            Kind::Read if is_past => {
-                state.reading = Reading::Idle;
+            OperationKind::Read if is_past => {
+                state.reading = ReadState::Idle;
                 // There may be another client by now, and no read is under way for it.
                 self.begin_reading(&mut state)
             }
-            Kind::Read => {
-                let (reading, told) = read_result(operation.bytes, result);
+            OperationKind::Read => {
+                let (reading, ready) = read_result(operation.bytes, result);
                 state.reading = reading;
-                told
+                ready
             }
-            Kind::Write if is_past => {
-                state.writing = Writing::Idle;
+            OperationKind::Write if is_past => {
+                state.writing = WriteState::Idle;
                 Ready::WRITABLE
             }
-            Kind::Write => {
+            OperationKind::Write => {
                 let written = result.and_then(|count| {
                     operation.done += count;
                     let is_over = operation.done >= operation.bytes.len() || count == 0;
                     if is_over { Ok(true) } else { self.begin_writing(operation).map(|()| false) }
                 });
-                let (writing, told) = match written {
+                let (writing, ready) = match written {
                     Ok(false) => return Ready::EMPTY,
-                    Ok(true) => (Writing::Idle, Ready::WRITABLE),
-                    Err(why) => (Writing::Failed(why), Ready::WRITABLE | Ready::WRITE_CLOSED),
+                    Ok(true) => (WriteState::Idle, Ready::WRITABLE),
+                    Err(why) => (WriteState::Failed(why), Ready::WRITABLE | Ready::WRITE_CLOSED),
                 };
                 state.writing = writing;
-                told
+                ready
             }
         }
     }
@@ -486,21 +492,21 @@ unsafe extern "system" fn completed(
         ERROR_SUCCESS | ERROR_MORE_DATA => Ok(count),
         error => Err(io::Error::from_raw_os_error(error as i32)),
     };
-    if let (Kind::Read, Ok(count)) = (operation.kind, &result) {
+    if let (OperationKind::Read, Ok(count)) = (operation.kind, &result) {
         // SAFETY: the system has initialised `count` bytes, and was given a capacity of `CHUNK`.
         unsafe { operation.bytes.set_len((*count).min(CHUNK)) };
     }
     let pipe = operation.pipe.clone();
-    let told = pipe.complete(operation, result);
-    pipe.tell(told);
+    let ready = pipe.complete(operation, result);
+    pipe.report(ready);
 }
 
-fn read_result(bytes: Vec<u8>, result: io::Result<usize>) -> (Reading, Ready) {
+fn read_result(bytes: Vec<u8>, result: io::Result<usize>) -> (ReadState, Ready) {
     match result {
-        Ok(_) => (Reading::Here { bytes, taken: 0 }, readable(None)),
+        Ok(_) => (ReadState::Buffered { bytes, taken: 0 }, readable(None)),
         Err(why) => {
-            let told = readable(Some(&why));
-            (Reading::Failed(why), told)
+            let ready = readable(Some(&why));
+            (ReadState::Failed(why), ready)
         }
     }
 }
@@ -520,8 +526,8 @@ fn is(why: &io::Error, number: u32) -> bool {
 }
 
 /// Converts the result of a Windows call: zero means that it failed.
-pub(crate) fn worked(answer: i32) -> io::Result<()> {
-    if answer == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+pub(crate) fn worked(result: i32) -> io::Result<()> {
+    if result == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 pub(crate) fn raw(handle: &OwnedHandle) -> HANDLE {

@@ -41,12 +41,12 @@
 //!
 //! # Checked by
 //! `driver/tests.rs`, which runs all that a driver must do on each selector; and, with a kernel
-//! made for models, `a_descriptor_is_closed_when_nobody_waits_for_it`,
+//! made for models, `a_descriptor_is_closed_when_no_thread_waits_for_it`,
 //! `two_removed_at_once_are_both_closed`, `a_refuted_end_is_armed_again`,
 //! `an_event_against_a_read_that_would_block_is_not_lost`,
 //! `an_event_of_a_closed_descriptor_does_not_reach_its_successor`,
 //! `a_turn_goes_from_one_to_the_next_with_its_events`; weakened as `poll_remove_waits`,
-//! `poll_remove_is_woken`, `poll_change_signals`, `poll_disarms_what_it_tells`.
+//! `poll_remove_is_woken`, `poll_change_signals`, `poll_disarms_what_it_reports`.
 
 use std::{
     collections::HashMap,
@@ -57,10 +57,10 @@ use std::{
 
 use super::{
     Fd,
-    backend::{Events, Found},
+    backend::{Events, SelectorEvent},
     interest::Interest,
+    poll_flags::{PollFlags, remaining},
     ready::Ready,
-    signs::{Signs, rest},
     sources::Token,
 };
 use crate::engine::prim::{
@@ -73,25 +73,25 @@ use crate::engine::prim::{
 #[cfg_attr(blitz_loom, allow(dead_code, reason = "models have a kernel of their own"))]
 pub(super) mod kernel;
 #[cfg(not(blitz_loom))]
-use self::kernel::Kernel;
+use self::kernel::PollKernel;
 #[cfg(blitz_loom)]
 mod model;
 #[cfg(blitz_loom)]
-pub(crate) use self::model::Kernel;
+pub(crate) use self::model::PollKernel;
 
 /// The `poll(2)` selector.
 pub(super) struct Poll {
-    table: StoreLock<Table>,
+    table: StoreLock<PollTable>,
     /// The number of waits that have ended; changed under the lock.
     ended: Futex,
-    kernel: Kernel,
+    kernel: PollKernel,
 }
 
 #[derive(Default)]
-struct Table {
-    entries: Vec<Entry>,
+struct PollTable {
+    entries: Vec<PollEntry>,
     /// The index in `entries` of each token.
-    places: HashMap<Token, usize>,
+    indices: HashMap<Token, usize>,
     /// Set while a thread waits in the kernel and has not been signalled since the last change.
     waiting: bool,
     /// Set while a thread is between W1 and W3.
@@ -100,7 +100,7 @@ struct Table {
     awaited: bool,
 }
 
-struct Entry {
+struct PollEntry {
     fd: RawFd,
     token: Token,
     wanted: Ready,
@@ -109,12 +109,12 @@ struct Entry {
 
 /// The arguments of one wait: the descriptors, and the token of each.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct PollArgs {
     fds: Vec<libc::pollfd>,
     tokens: Vec<Token>,
 }
 
-impl Asked {
+impl PollArgs {
     fn push(&mut self, fd: RawFd, armed: Ready, token: Token) {
         self.fds.push(libc::pollfd { fd, events: events_of(armed), revents: 0 });
         self.tokens.push(token);
@@ -148,23 +148,23 @@ fn events_of(armed: Ready) -> libc::c_short {
     events
 }
 
-fn signs(told: libc::c_short) -> Signs {
-    Signs {
-        input: told & libc::POLLIN != 0,
-        output: told & libc::POLLOUT != 0,
-        urgent: told & libc::POLLPRI != 0,
-        end: told & END != 0,
+fn flags_of(revents: libc::c_short) -> PollFlags {
+    PollFlags {
+        input: revents & libc::POLLIN != 0,
+        output: revents & libc::POLLOUT != 0,
+        urgent: revents & libc::POLLPRI != 0,
+        end: revents & END != 0,
         // POLLNVAL: the descriptor was closed before it was removed, so its users must get an
         // error.
-        hung_up: told & (libc::POLLHUP | libc::POLLNVAL) != 0,
-        error: told & (libc::POLLERR | libc::POLLNVAL) != 0,
+        hung_up: revents & (libc::POLLHUP | libc::POLLNVAL) != 0,
+        error: revents & (libc::POLLERR | libc::POLLNVAL) != 0,
     }
 }
 
 impl Poll {
     pub(super) fn new() -> io::Result<Self> {
-        let (table, ended) = (StoreLock::new(Table::default()), Futex::new(0));
-        Ok(Self { table, ended, kernel: Kernel::new()? })
+        let (table, ended) = (StoreLock::new(PollTable::default()), Futex::new(0));
+        Ok(Self { table, ended, kernel: PollKernel::new()? })
     }
 
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
@@ -174,8 +174,8 @@ impl Poll {
             if table.entries.iter().any(|entry| entry.fd == fd) {
                 return Err(io::Error::from_raw_os_error(libc::EEXIST));
             }
-            table.places.insert(token, table.entries.len());
-            table.entries.push(Entry { fd, token, wanted, armed: wanted });
+            table.indices.insert(token, table.entries.len());
+            table.entries.push(PollEntry { fd, token, wanted, armed: wanted });
             Ok(())
         })
     }
@@ -190,7 +190,7 @@ impl Poll {
         });
         if let Some(ended) = ended.filter(|_| !weakened!("poll_remove_waits")) {
             // Acquire: the kernel's work for that wait happened before. Pairs with the Release in
-            // `answer`.
+            // `end_wait`.
             while self.ended.word().load(Acquire) == ended {
                 self.ended.wait(ended, None);
             }
@@ -212,7 +212,7 @@ impl Poll {
     }
 
     /// Changes the table, and signals a waiting thread so that it reads the table again.
-    fn change<R>(&self, change: impl FnOnce(&mut Table) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut PollTable) -> R) -> R {
         let mut table = self.table.lock();
         let result = change(&mut table);
         let waiting = std::mem::take(&mut table.waiting);
@@ -228,47 +228,49 @@ impl Poll {
     }
 
     pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
-        let asked = &mut events.poll;
-        self.ask(asked, timeout != Some(Duration::ZERO));
+        let args = &mut events.poll;
+        self.begin_wait(args, timeout != Some(Duration::ZERO));
         let begun = timeout.filter(|timeout| !timeout.is_zero()).map(|_| Instant::now());
-        let mut left = timeout;
-        let answer = loop {
-            match self.kernel.poll(&mut asked.fds, left) {
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => left = rest(timeout, begun),
-                answer => break answer,
+        let mut time_left = timeout;
+        let result = loop {
+            match self.kernel.poll(&mut args.fds, time_left) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {
+                    time_left = remaining(timeout, begun)
+                }
+                result => break result,
             }
         };
-        self.answer(asked, &mut events.found);
-        answer
+        self.end_wait(args, &mut events.found);
+        result
     }
 
     /// W1: collects the armed descriptors.
-    fn ask(&self, asked: &mut Asked, waits: bool) {
-        asked.fds.clear();
-        asked.tokens.clear();
-        asked.push(self.kernel.heard(), Ready::READABLE, Token::NUDGE);
+    fn begin_wait(&self, args: &mut PollArgs, waits: bool) {
+        args.fds.clear();
+        args.tokens.clear();
+        args.push(self.kernel.wake_fd(), Ready::READABLE, Token::NUDGE);
         let mut table = self.table.lock();
         for entry in table.entries.iter().filter(|entry| !entry.armed.is_empty()) {
-            asked.push(entry.fd, entry.armed, entry.token);
+            args.push(entry.fd, entry.armed, entry.token);
         }
         table.waiting = waits;
         table.inside = true;
     }
 
     /// W3: disarms and collects what was reported, and ends the wait.
-    fn answer(&self, asked: &Asked, found: &mut Vec<Found>) {
+    fn end_wait(&self, args: &PollArgs, found: &mut Vec<SelectorEvent>) {
         let mut table = self.table.lock();
         table.waiting = false;
         table.inside = false;
         // Release: the wait has released its descriptors. Pairs with the Acquire in `remove`.
         self.ended.word().fetch_add(1, Release);
-        let told = asked.fds.iter().zip(&asked.tokens).filter(|(fd, _)| fd.revents != 0);
-        for (fd, token) in told {
+        let revents = args.fds.iter().zip(&args.tokens).filter(|(fd, _)| fd.revents != 0);
+        for (fd, token) in revents {
             if *token == Token::NUDGE {
-                self.kernel.hear();
+                self.kernel.drain_signals();
             } else if let Some(entry) = table.entry(*token) {
                 let ready = entry.disarm(fd.revents, &self.kernel);
-                found.push(Found { token: *token, ready });
+                found.push(SelectorEvent { token: *token, ready });
             }
         }
         let awaited = std::mem::take(&mut table.awaited);
@@ -279,38 +281,38 @@ impl Poll {
     }
 }
 
-impl Table {
-    fn entry(&mut self, token: Token) -> Option<&mut Entry> {
-        let place = *self.places.get(&token)?;
-        self.entries.get_mut(place)
+impl PollTable {
+    fn entry(&mut self, token: Token) -> Option<&mut PollEntry> {
+        let index = *self.indices.get(&token)?;
+        self.entries.get_mut(index)
     }
 
     fn take_out(&mut self, token: Token) {
-        let Some(place) = self.places.remove(&token) else { return };
-        self.entries.swap_remove(place);
-        if let Some(moved) = self.entries.get(place) {
-            self.places.insert(moved.token, place);
+        let Some(index) = self.indices.remove(&token) else { return };
+        self.entries.swap_remove(index);
+        if let Some(moved) = self.entries.get(index) {
+            self.indices.insert(moved.token, index);
         }
     }
 }
 
-impl Entry {
+impl PollEntry {
     /// Removes what was reported from the armed set; returns the readiness to report.
-    fn disarm(&mut self, told: libc::c_short, kernel: &Kernel) -> Ready {
+    fn disarm(&mut self, revents: libc::c_short, kernel: &PollKernel) -> Ready {
         let always = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-        if told & always != 0 {
+        if revents & always != 0 {
             // The kernel would report these flags again and again, whatever is armed, so everything
             // else that is true now is reported with them.
             self.armed = Ready::EMPTY;
-            return signs(told | self.all_now(kernel)).ready();
+            return flags_of(revents | self.all_now(kernel)).ready();
         }
         // A closed end must be reported together with the data before it, which may be unrequested.
-        let told = if told & END != 0 { told | self.all_now(kernel) } else { told };
-        let ready = signs(told).ready();
-        if !weakened!("poll_disarms_what_it_tells") {
+        let revents = if revents & END != 0 { revents | self.all_now(kernel) } else { revents };
+        let ready = flags_of(revents).ready();
+        if !weakened!("poll_disarms_what_it_reports") {
             self.armed = self.armed - ready;
         }
-        if told & END != 0 {
+        if revents & END != 0 {
             self.armed = self.armed - Ready::READ_CLOSED;
         }
         ready
@@ -318,7 +320,7 @@ impl Entry {
 
     /// Returns every flag that is true now. The descriptor is open, because a removal waits for the
     /// lock.
-    fn all_now(&self, kernel: &Kernel) -> libc::c_short {
+    fn all_now(&self, kernel: &PollKernel) -> libc::c_short {
         let mut full = [libc::pollfd { fd: self.fd, events: events_of(self.wanted), revents: 0 }];
         match kernel.poll(&mut full, Some(Duration::ZERO)) {
             Ok(()) => full[0].revents,

@@ -6,8 +6,8 @@
 //!
 //! # Protocol
 //! ```text
-//! | generation | tick    | unused | SHUTDOWN | LINE  | ready  |
-//! |  32 bits   | 16 bits | 6 bits |  1 bit   | 1 bit | 8 bits |
+//! | generation | tick    | unused | SHUTDOWN | WAITERS | ready  |
+//! |  32 bits   | 16 bits | 6 bits |  1 bit   |  1 bit  | 8 bits |
 //! ```
 //! ```text
 //! the driver has an event                   a task wants to read
@@ -17,7 +17,7 @@
 //! E2 if the bits for this direction were    T4 sleeps
 //!    all clear: takes the waker from the
 //!    cell
-//! E3 if the word had LINE: locks the wait
+//! E3 if the word had WAITERS: locks the wait
 //!    queues and dismisses the waiters that
 //!    the event concerns
 //! ```
@@ -26,9 +26,9 @@
 //! bit clear, and the event that sets a clear bit takes the waker.
 //!
 //! A future that waits does T2 and T3 in one step: while it holds the lock of the wait queues it
-//! exchanges the word, which is not ready, for one with LINE, and joins a queue. E1 exchanges the
-//! same word. If E1 is first, the future sees the bits; otherwise E1 finds LINE, and E3 waits for
-//! the lock until the future has joined.
+//! exchanges the word, which is not ready, for one with WAITERS, and joins a queue. E1 exchanges
+//! the same word. If E1 is first, the future sees the bits; otherwise E1 finds WAITERS, and E3
+//! waits for the lock until the future has joined.
 //!
 //! An operation that would block clears the bits that it relied on, but only if the tick is the
 //! same as when it loaded the word. An event in between has changed the tick; then nothing is
@@ -42,7 +42,7 @@
 //! waits again.
 //!
 //! # Invariants
-//! - Whenever the lock is free, LINE is set exactly if some wait queue is not empty; it changes
+//! - Whenever the lock is free, WAITERS is set exactly if some wait queue is not empty; it changes
 //!   only under the lock.
 //! - Once set, SHUTDOWN stays set until the driver is dropped.
 //! - No waker is cloned, called or dropped under the lock.
@@ -60,21 +60,21 @@
 //! # Checked by
 //! `an_event_against_a_poll_is_not_lost`, `an_event_against_a_wait_is_not_lost`,
 //! `two_events_against_two_directions_wake_both`,
-//! `a_wait_dropped_against_an_event_leaves_the_line_in_order`,
+//! `a_wait_dropped_against_an_event_leaves_the_queue_in_order`,
 //! `an_event_against_a_clear_is_not_lost`, `an_event_against_a_refutation_is_not_lost`,
 //! `what_was_refuted_is_open_again`,
 //! `an_event_of_the_last_registration_does_not_reach_the_next`,
 //! `a_record_that_ends_against_an_event_keeps_no_waker`,
-//! `waits_that_were_forgotten_leave_with_their_registration`,
-//! `more_forgotten_waits_than_a_batch_leave_against_an_event`,
+//! `leaked_waits_leave_with_their_registration`,
+//! `more_leaked_waits_than_a_wake_list_leave_against_an_event`,
 //! `a_shutdown_against_a_poll_ends_it`, `a_shutdown_against_a_wait_ends_it`,
-//! `a_clear_against_a_shutdown_keeps_it`, `a_full_batch_against_a_wait_that_joins_again`,
+//! `a_clear_against_a_shutdown_keeps_it`, `a_full_wake_list_against_a_wait_that_joins_again`,
 //! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`;
-//! weakened as `ready_poll_looks_again`, `ready_wait_looks_again`, `ready_event_sees_line`,
+//! weakened as `ready_poll_checks_again`, `ready_wait_checks_again`, `ready_event_sees_waiters`,
 //! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
 //! `ready_event_minds_the_generation`, `ready_end_dismisses`,
 //! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,
-//! `ready_drop_leaves_the_line`, `ready_publishes`.
+//! `ready_drop_leaves_the_queue`, `ready_publishes`.
 
 use std::{
     future::Future,
@@ -91,15 +91,15 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        batch::Batch,
         keep::keep_waker,
-        line::{Line, Place, Waiter},
+        wait_queue::{WaitQueue, Waiter, WaiterState},
+        wake_list::WakeList,
         waker_cell::WakerCell,
     },
 };
 
 const READY: u64 = 0xff;
-const LINE: u64 = 1 << 8;
+const WAITERS: u64 = 1 << 8;
 const SHUTDOWN: u64 = 1 << 9;
 const TICK_SHIFT: u32 = 16;
 const TICK: u64 = 0xffff << TICK_SHIFT;
@@ -162,7 +162,7 @@ impl ReadyEvent {
 
     /// Returns true if the caller need not wait: something is ready, or the driver has ended.
     #[inline]
-    fn is_answer(&self) -> bool {
+    fn ends_wait(&self) -> bool {
         self.is_shutdown || !self.ready.is_empty()
     }
 }
@@ -182,30 +182,30 @@ pub(crate) struct Record {
     word: AtomicU64,
     reader: WakerCell,
     writer: WakerCell,
-    lines: StoreLock<Lines>,
+    queues: StoreLock<WaitQueues>,
 }
 
 /// The wait queues of a record, one for each kind of interest.
-struct Lines {
+struct WaitQueues {
     /// The queues for reading, for writing, and for every other interest.
-    lines: [Line<Want>; 3],
+    by_interest: [WaitQueue<WaiterData>; 3],
     /// The number of waiters that have ever joined.
     joined: u64,
 }
 
 /// A waiter's data; its interest is implied by the queue that it is in.
-struct Want {
+struct WaiterData {
     /// The number of waiters that had joined before this one.
     number: u64,
 }
 
-impl Lines {
+impl WaitQueues {
     fn is_empty(&self) -> bool {
-        self.lines.iter().all(Line::is_empty)
+        self.by_interest.iter().all(WaitQueue::is_empty)
     }
 
-    fn of(&mut self, interest: Interest) -> &mut Line<Want> {
-        &mut self.lines[match interest {
+    fn of(&mut self, interest: Interest) -> &mut WaitQueue<WaiterData> {
+        &mut self.by_interest[match interest {
             Interest::READABLE => 0,
             Interest::WRITABLE => 1,
             _ => 2,
@@ -226,7 +226,10 @@ impl Record {
             word: AtomicU64::new(0),
             reader: WakerCell::new(),
             writer: WakerCell::new(),
-            lines: StoreLock::new(Lines { lines: [const { Line::new() }; 3], joined: 0 }),
+            queues: StoreLock::new(WaitQueues {
+                by_interest: [const { WaitQueue::new() }; 3],
+                joined: 0,
+            }),
         }
     }
 
@@ -237,9 +240,9 @@ impl Record {
     }
 
     /// E1 to E3: applies an event for the registration of that generation. Wakers go into the
-    /// batch, which is woken when it is full. Returns false if the registration has ended.
+    /// wake list, which is woken when it is full. Returns false if the registration has ended.
     #[inline]
-    pub(crate) fn set(&self, generation: u32, event: Ready, batch: &mut Batch) -> bool {
+    pub(crate) fn set(&self, generation: u32, event: Ready, wake_list: &mut WakeList) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
@@ -252,62 +255,68 @@ impl Record {
                 | u64::from(event.bits());
             let order = if weakened!("ready_publishes") { Relaxed } else { AcqRel };
             // AcqRel: a thread that sees the bits sees all that was done before the event, and we
-            // see a LINE that a waiter has set. Pairs with the Acquire in `look` and the exchange
-            // in `queue`.
+            // see a WAITERS bit that a waiter has set. Pairs with the Acquire in `snapshot` and the
+            // exchange in `queue`.
             match self.word.compare_exchange_weak(now, next, order, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => now = seen,
             }
         }
-        self.tell(ready_of(now), event, now & LINE != 0, batch);
+        self.collect_wakers(ready_of(now), event, now & WAITERS != 0, wake_list);
         true
     }
 
     /// E2 and E3: collects the wakers of the tasks that the event concerns.
     #[inline]
-    fn tell(&self, before: Ready, event: Ready, line: bool, batch: &mut Batch) {
+    fn collect_wakers(
+        &self,
+        before: Ready,
+        event: Ready,
+        has_waiters: bool,
+        wake_list: &mut WakeList,
+    ) {
         let reads = begins(before, event, Direction::Read.mask());
         let writes = begins(before, event, Direction::Write.mask());
         let cells = [(reads, &self.reader), (writes, &self.writer)];
-        for (_, cell) in cells.into_iter().filter(|(tell, _)| *tell) {
+        for (_, cell) in cells.into_iter().filter(|(wakes, _)| *wakes) {
             if let Some(waker) = cell.take() {
-                push(batch, waker);
+                push(wake_list, waker);
             }
         }
-        if line && !weakened!("ready_event_sees_line") {
+        if has_waiters && !weakened!("ready_event_sees_waiters") {
             let others = !(event - before).is_empty();
-            self.dismiss([reads, writes, others], batch);
+            self.dismiss([reads, writes, others], wake_list);
         }
     }
 
     /// E3: dismisses the waiters that joined before this call took the lock.
     #[cold]
-    fn dismiss(&self, which: [bool; 3], batch: &mut Batch) {
-        let mut lines = self.lines.lock();
-        let joined = lines.joined;
+    fn dismiss(&self, which: [bool; 3], wake_list: &mut WakeList) {
+        let mut queues = self.queues.lock();
+        let joined = queues.joined;
         for at in (0..3).filter(|at| which[*at]) {
-            while lines.lines[at].first().is_some_and(|want| want.number < joined) {
-                if batch.is_full() {
-                    self.let_go(lines);
-                    batch.wake_all();
-                    lines = self.lines.lock();
+            while queues.by_interest[at].first().is_some_and(|data| data.number < joined) {
+                if wake_list.is_full() {
+                    self.unlock(queues);
+                    wake_list.wake_all();
+                    queues = self.queues.lock();
                     // While the lock was free other waiters may have left, so the first one is
                     // another.
                     continue;
                 }
-                batch.push(lines.lines[at].dismiss_first());
+                wake_list.push(queues.by_interest[at].dismiss_first());
             }
         }
-        self.let_go(lines);
+        self.unlock(queues);
     }
 
-    /// Unlocks the wait queues, clearing LINE if they have become empty.
-    fn let_go(&self, lines: StoreLockGuard<'_, Lines>) {
-        if lines.is_empty() {
+    /// Unlocks the wait queues, clearing WAITERS if they have become empty.
+    fn unlock(&self, queues: StoreLockGuard<'_, WaitQueues>) {
+        if queues.is_empty() {
             // Relaxed: a waiter that joins holds the lock, which orders the two.
-            self.word.fetch_and(!LINE, Relaxed);
+            self.word.fetch_and(!WAITERS, Relaxed);
         }
-        drop(lines);
+        drop(queues);
     }
 
     /// Sets readiness without an event, as a guess, which an operation that would block clears like
@@ -319,7 +328,7 @@ impl Record {
 
     /// Returns the readiness that is known now, restricted to `mask`.
     #[inline]
-    pub(crate) fn look(&self, mask: Ready) -> ReadyEvent {
+    pub(crate) fn snapshot(&self, mask: Ready) -> ReadyEvent {
         // Acquire: pairs with the AcqRel in `set`.
         ReadyEvent::new(self.word.load(Acquire), mask)
     }
@@ -327,8 +336,8 @@ impl Record {
     /// T1 to T4: returns the readiness in a direction, or registers the task's waker.
     #[inline]
     pub(crate) fn poll(&self, cx: &Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
-        let event = self.look(direction.mask());
-        if event.is_answer() { Poll::Ready(event) } else { self.register(cx, direction) }
+        let event = self.snapshot(direction.mask());
+        if event.ends_wait() { Poll::Ready(event) } else { self.register(cx, direction) }
     }
 
     /// T2 and T3: registers the task's waker and checks the word once more.
@@ -338,19 +347,19 @@ impl Record {
             Direction::Write => &self.writer,
         };
         cell.register(cx.waker());
-        let event = self.look(direction.mask());
-        if event.is_answer() && !weakened!("ready_poll_looks_again") {
+        let event = self.snapshot(direction.mask());
+        if event.ends_wait() && !weakened!("ready_poll_checks_again") {
             return Poll::Ready(event);
         }
         Poll::Pending
     }
 
     /// Returns a future that waits for readiness; any number of them may wait at once.
-    pub(crate) fn wait(&self, interest: Interest) -> Waited<'_> {
-        Waited { record: self, interest, waiter: Waiter::new(Want { number: 0 }) }
+    pub(crate) fn wait(&self, interest: Interest) -> RecordWait<'_> {
+        RecordWait { record: self, interest, waiter: Waiter::new(WaiterData { number: 0 }) }
     }
 
-    /// T2 and T3 of a future, called with the lock held. On `Pending` LINE is set and the future
+    /// T2 and T3 of a future, called with the lock held. On `Pending` WAITERS is set and the future
     /// must join.
     fn queue(&self, mask: Ready) -> Poll<ReadyEvent> {
         // Acquire, here and on failure: sees what was done before the event. Pairs with the AcqRel
@@ -358,12 +367,12 @@ impl Record {
         let mut now = self.word.load(Acquire);
         loop {
             let event = ReadyEvent::new(now, mask);
-            if event.is_answer() && !weakened!("ready_wait_looks_again") {
+            if event.ends_wait() && !weakened!("ready_wait_checks_again") {
                 return Poll::Ready(event);
             }
             // Acquire: pairs with the AcqRel in `set`; that exchange comes before or
             // after this one.
-            match self.word.compare_exchange_weak(now, now | LINE, Acquire, Acquire) {
+            match self.word.compare_exchange_weak(now, now | WAITERS, Acquire, Acquire) {
                 Ok(_) => return Poll::Pending,
                 Err(seen) => now = seen,
             }
@@ -375,7 +384,7 @@ impl Record {
     #[inline]
     pub(crate) fn clear(&self, event: ReadyEvent) -> Ready {
         let unless_stale = !weakened!("ready_clear_minds_the_tick");
-        self.forget(event, event.ready - CLOSED, unless_stale)
+        self.clear_bits(event, event.ready - CLOSED, unless_stale)
     }
 
     /// Clears readiness including closed ends, unless an event has come since, and returns the bits
@@ -386,11 +395,11 @@ impl Record {
     pub(crate) fn refute(&self, event: ReadyEvent) -> Ready {
         let unless_stale = !weakened!("ready_refute_minds_the_tick");
         let kept = if weakened!("ready_refute_opens") { CLOSED } else { Ready::EMPTY };
-        self.forget(event, event.ready - kept, unless_stale)
+        self.clear_bits(event, event.ready - kept, unless_stale)
     }
 
     #[inline]
-    fn forget(&self, event: ReadyEvent, gone: Ready, unless_stale: bool) -> Ready {
+    fn clear_bits(&self, event: ReadyEvent, gone: Ready, unless_stale: bool) -> Ready {
         // Relaxed throughout: nothing is published here, and a read-modify-write continues the
         // release sequence of earlier exchanges, so readers still see what those published.
         let mut now = self.word.load(Relaxed);
@@ -409,12 +418,13 @@ impl Record {
     }
 
     /// Marks the driver as ended: wakes every waiter, and makes all later waits return at once.
-    pub(crate) fn shut_down(&self, batch: &mut Batch) {
-        // AcqRel: publishes the shutdown, and sees a LINE that a waiter has set. Pairs with the
-        // Acquire in `look` and the exchange in `queue`.
+    pub(crate) fn shut_down(&self, wake_list: &mut WakeList) {
+        // AcqRel: publishes the shutdown, and sees a WAITERS bit that a waiter has set. Pairs with
+        // the
+        // Acquire in `snapshot` and the exchange in `queue`.
         let now = self.word.fetch_or(SHUTDOWN, AcqRel);
         if !weakened!("ready_shutdown_wakes") {
-            self.tell(Ready::EMPTY, Ready::ALL, now & LINE != 0, batch);
+            self.collect_wakers(Ready::EMPTY, Ready::ALL, now & WAITERS != 0, wake_list);
         }
     }
 
@@ -426,13 +436,13 @@ impl Record {
         // Relaxed: every waiter joined through this registration, so before this call. Futures that
         // were leaked would stay in the wait queue for ever: they are dismissed here, so that the
         // next registration finds the queues empty.
-        if self.word.load(Relaxed) & LINE != 0 && !weakened!("ready_end_dismisses") {
-            self.dismiss([true; 3], &mut Batch::new());
+        if self.word.load(Relaxed) & WAITERS != 0 && !weakened!("ready_end_dismisses") {
+            self.dismiss([true; 3], &mut WakeList::new());
         }
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
-            debug_assert_eq!(now & LINE, 0, "a registration ended while a future waited for it");
+            debug_assert_eq!(now & WAITERS, 0, "a registration ended while a future waited for it");
             let generation = u64::from(generation_of(now).wrapping_add(1));
             let next = (now & SHUTDOWN) | (generation << GENERATION_SHIFT);
             // AcqRel: orders this after the events before it. Pairs with the AcqRel in `set`.
@@ -448,13 +458,13 @@ impl Record {
     }
 }
 
-/// Adds a waker to the batch; a full batch is woken first.
+/// Adds a waker to the wake list; a full one is woken first.
 #[inline]
-fn push(batch: &mut Batch, waker: Waker) {
-    if batch.is_full() {
-        batch.wake_all();
+fn push(wake_list: &mut WakeList, waker: Waker) {
+    if wake_list.is_full() {
+        wake_list.wake_all();
     }
-    batch.push(waker);
+    wake_list.push(waker);
 }
 
 impl std::fmt::Debug for Record {
@@ -464,7 +474,7 @@ impl std::fmt::Debug for Record {
         f.debug_struct("Record")
             .field("generation", &generation_of(now))
             .field("ready", &ready_of(now))
-            .field("waiting", &(now & LINE != 0))
+            .field("waiting", &(now & WAITERS != 0))
             .field("shutdown", &(now & SHUTDOWN != 0))
             .finish_non_exhaustive()
     }
@@ -472,14 +482,14 @@ impl std::fmt::Debug for Record {
 
 /// Future of [`Record::wait`]. It may be dropped at any time.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
-pub(crate) struct Waited<'a> {
+pub(crate) struct RecordWait<'a> {
     record: &'a Record,
     interest: Interest,
-    waiter: Waiter<Want>,
+    waiter: Waiter<WaiterData>,
 }
 
-impl<'a> Waited<'a> {
-    fn waiter(self: Pin<&Self>) -> (&'a Record, Pin<&Waiter<Want>>) {
+impl<'a> RecordWait<'a> {
+    fn waiter(self: Pin<&Self>) -> (&'a Record, Pin<&Waiter<WaiterData>>) {
         let record = self.record;
         // SAFETY: the waiter is pinned with the future: nothing moves it, and its
         // destructor runs in place.
@@ -490,77 +500,77 @@ impl<'a> Waited<'a> {
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<ReadyEvent> {
         let (record, waiter) = self.waiter();
         let (interest, mask) = (self.interest, self.interest.mask());
-        let event = record.look(mask);
-        if event.is_answer() {
+        let event = record.snapshot(mask);
+        if event.ends_wait() {
             return Poll::Ready(event);
         }
         // Cloning a waker is user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
-        let mut lines = record.lines.lock();
+        let mut queues = record.queues.lock();
         if let Poll::Ready(event) = record.queue(mask) {
             // The lock is released before the waker is dropped, because that is user code.
-            drop(lines);
+            drop(queues);
             drop(waker);
             return Poll::Ready(event);
         }
-        let number = lines.joined;
-        lines.joined += 1;
+        let number = queues.joined;
+        queues.joined += 1;
         // SAFETY: 1. this future owns the waiter, which is OUT. 2. The closure only writes a
         // number.
-        unsafe { waiter.with_data(|want| want.number = number) };
+        unsafe { waiter.with_data(|data| data.number = number) };
         // SAFETY: 1. this future owns the waiter, which is OUT. 2. `Drop` removes it from this
-        // line.
-        unsafe { lines.of(interest).join(waiter, waker) };
+        // queue.
+        unsafe { queues.of(interest).join(waiter, waker) };
         Poll::Pending
     }
 
     /// Continues a wait: makes sure that the wait queue has the current task's waker. Ready if the
     /// waiter has been dismissed.
-    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
+    fn poll_queued(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (record, waiter) = self.waiter();
         let interest = self.interest;
-        // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the line that it joined.
-        let left =
-            unsafe { keep_waker(&record.lines, |lines| lines.of(interest), waiter, cx.waker()) };
-        if left { Poll::Ready(()) } else { Poll::Pending }
+        // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the queue that it joined.
+        let dismissed =
+            unsafe { keep_waker(&record.queues, |queues| queues.of(interest), waiter, cx.waker()) };
+        if dismissed { Poll::Ready(()) } else { Poll::Pending }
     }
 
     #[cold]
-    fn give_up(self: Pin<&Self>) {
+    fn leave_queue(self: Pin<&Self>) {
         let (record, waiter) = self.waiter();
-        let mut lines = record.lines.lock();
-        // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the line that it joined.
-        let waker = unsafe { lines.of(self.interest).remove(waiter) };
-        if weakened!("ready_drop_leaves_the_line") {
-            drop(lines);
+        let mut queues = record.queues.lock();
+        // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the queue that it joined.
+        let waker = unsafe { queues.of(self.interest).remove(waiter) };
+        if weakened!("ready_drop_leaves_the_queue") {
+            drop(queues);
         } else {
-            record.let_go(lines);
+            record.unlock(queues);
         }
         // Dropping the waker comes last because it may panic, and everything else is done by now.
         drop(waker);
     }
 }
 
-impl Future for Waited<'_> {
+impl Future for RecordWait<'_> {
     type Output = ReadyEvent;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ReadyEvent> {
         let this = self.as_ref();
-        match this.waiter.place() {
-            Place::Out => {}
-            Place::In if this.go_on(cx).is_pending() => return Poll::Pending,
+        match this.waiter.state() {
+            WaiterState::Out => {}
+            WaiterState::In if this.poll_queued(cx).is_pending() => return Poll::Pending,
             // Dismissed: checks the readiness again, and joins again if another task used it up.
-            Place::In | Place::Left => this.waiter.settle(),
+            WaiterState::In | WaiterState::Dismissed => this.waiter.settle(),
         }
         this.begin(cx)
     }
 }
 
-impl Drop for Waited<'_> {
+impl Drop for RecordWait<'_> {
     fn drop(&mut self) {
-        if self.waiter.place() == Place::In {
+        if self.waiter.state() == WaiterState::In {
             // SAFETY: the future was pinned when it joined, and it is not moved from here on.
-            unsafe { Pin::new_unchecked(&*self) }.give_up();
+            unsafe { Pin::new_unchecked(&*self) }.leave_queue();
         }
     }
 }

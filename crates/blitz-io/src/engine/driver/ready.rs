@@ -226,16 +226,16 @@ impl Sub for Ready {
 
 impl fmt::Debug for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut answers = f.debug_struct("Ready");
-        answers
+        let mut debug = f.debug_struct("Ready");
+        debug
             .field("is_readable", &self.is_readable())
             .field("is_writable", &self.is_writable())
             .field("is_read_closed", &self.is_read_closed())
             .field("is_write_closed", &self.is_write_closed())
             .field("is_error", &self.is_error());
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        answers.field("is_priority", &self.is_priority());
-        answers.finish()
+        debug.field("is_priority", &self.is_priority());
+        debug.finish()
     }
 }
 

@@ -27,7 +27,7 @@ use pin_project_lite::pin_project;
 use super::{
     Driver, Fd,
     interest::Interest,
-    readiness::{Direction, ReadyEvent, Record, Waited},
+    readiness::{Direction, ReadyEvent, Record, RecordWait},
     ready::Ready,
     shut_down_error,
     sources::Source,
@@ -79,7 +79,7 @@ impl Registration {
         cx: &mut Context<'_>,
         direction: Direction,
     ) -> Poll<ReadyEvent> {
-        said(self.record().poll(cx, direction))
+        note_if_pending(self.record().poll(cx, direction))
     }
 
     /// Polls for readiness in a direction. Only the task of the most recent call is woken, so at
@@ -102,13 +102,13 @@ impl Registration {
     /// # Cancel safety
     /// Dropping the future loses no event.
     pub(crate) fn readiness(&self, interest: Interest) -> Readiness<'_> {
-        Readiness { waited: self.record().wait(interest) }
+        Readiness { wait: self.record().wait(interest) }
     }
 
     /// Returns the readiness that is known now.
     #[cfg(test)]
     pub(crate) fn ready_event(&self, interest: Interest) -> ReadyEvent {
-        self.record().look(interest.mask())
+        self.record().snapshot(interest.mask())
     }
 
     /// Clears the readiness of a snapshot, except closed ends, unless an event has come since. To
@@ -186,7 +186,7 @@ impl Registration {
     #[inline]
     fn was_urgent(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return !self.record().look(Ready::PRIORITY).ready().is_empty();
+        return !self.record().snapshot(Ready::PRIORITY).ready().is_empty();
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         false
     }
@@ -252,7 +252,7 @@ impl Registration {
         interest: Interest,
         f: impl FnOnce() -> io::Result<R>,
     ) -> (ReadyEvent, io::Result<R>) {
-        let event = self.record().look(interest.mask());
+        let event = self.record().snapshot(interest.mask());
         if event.ready().is_empty() {
             // Also after the end of the driver, as in Tokio: only calls that wait report the
             // shutdown.
@@ -324,7 +324,7 @@ impl Registration {
 
 /// Records for diagnostics that a pending task waits for an I/O event.
 #[inline]
-fn said<T>(polled: Poll<T>) -> Poll<T> {
+fn note_if_pending<T>(polled: Poll<T>) -> Poll<T> {
     if polled.is_pending() {
         current::waits_for(WaitReason::Event);
     }
@@ -364,7 +364,7 @@ pin_project! {
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub(crate) struct Readiness<'a> {
         #[pin]
-        waited: Waited<'a>,
+        wait: RecordWait<'a>,
     }
 }
 
@@ -373,6 +373,6 @@ impl Future for Readiness<'_> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        said(self.project().waited.poll(cx)).map(alive)
+        note_if_pending(self.project().wait.poll(cx)).map(alive)
     }
 }

@@ -1,8 +1,8 @@
 //! The table of records, and the tokens by which the kernel names them.
 //!
-//! A token is a place in the table and the generation of the record there. The kernel returns it
+//! A token is a slot in the table and the generation of the record there. The kernel returns it
 //! with each event. The token of a registration that has ended names a past generation, so its
-//! event is dropped, whichever registration has the place now.
+//! event is dropped, whichever registration has the slot now.
 //!
 //! Records are created on demand. They lie in blocks, each twice as large as the one before, and
 //! stay there until the table is dropped. So an event finds its record by a few shifts, without a
@@ -10,8 +10,8 @@
 //!
 //! # Invariants
 //! 1. The first `made` records exist, and blocks stay where they are until the table is dropped.
-//! 2. A place in `free` has no registration, and every other existing place has one.
-//! 3. Tokens are created only in this file, from places that exist.
+//! 2. A slot in `free` has no registration, and every other existing slot has one.
+//! 3. Tokens are created only in this file, from slots that exist.
 //!
 //! # Rejected
 //! - An `Arc` for each record, with the pointer as the token: an event of a descriptor that was
@@ -25,8 +25,8 @@
 //!   memory before.
 //!
 //! # Checked by
-//! `a_place_is_used_again_under_another_token`, `places_are_found_again_in_every_block`,
-//! `a_token_of_the_past_reaches_nobody`, `a_registration_against_a_shutdown_is_shut_down`;
+//! `a_slot_is_used_again_under_another_token`, `slots_are_found_again_in_every_block`,
+//! `an_ended_token_reaches_no_registration`, `a_registration_against_a_shutdown_is_shut_down`;
 //! weakened as `sources_closed_is_seen`.
 
 use std::{mem::MaybeUninit, ptr::NonNull};
@@ -40,14 +40,14 @@ use crate::engine::{
         store_lock::StoreLock,
         weakened,
     },
-    wait::batch::Batch,
+    wait::wake_list::WakeList,
 };
 
 /// The number of records in the first block: 8 KiB, enough for a small program. A model has one, so
 /// that it reaches a second block.
 const FIRST: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
 
-/// The number of blocks, chosen so that all places fit into 32 bits, with one place left over for
+/// The number of blocks, chosen so that all slots fit into 32 bits, with one slot left over for
 /// [`Token::NUDGE`].
 const BLOCKS: usize = (u32::BITS - FIRST.ilog2()) as usize;
 
@@ -60,8 +60,8 @@ impl Token {
     #[cfg(any(unix, test))]
     pub(crate) const NUDGE: Self = Self(u64::MAX);
 
-    fn new(place: u32, generation: u32) -> Self {
-        Self(u64::from(generation) << 32 | u64::from(place))
+    fn new(slot: u32, generation: u32) -> Self {
+        Self(u64::from(generation) << 32 | u64::from(slot))
     }
 
     /// Returns the token as the kernel stores it, where it can store 64 bits.
@@ -79,7 +79,7 @@ impl Token {
     }
 
     #[inline]
-    fn place(self) -> u32 {
+    fn slot(self) -> u32 {
         self.0 as u32
     }
 
@@ -94,11 +94,11 @@ type Padded = CachePadded<Record>;
 /// The table of all records of a driver.
 pub(crate) struct Sources {
     blocks: [AtomicPtr<MaybeUninit<Padded>>; BLOCKS],
-    places: StoreLock<Places>,
+    slots: StoreLock<RecordSlots>,
 }
 
-struct Places {
-    /// Places that were used before and are free now. Its capacity covers every existing place, so
+struct RecordSlots {
+    /// Slots that were used before and are free now. Its capacity covers every existing slot, so
     /// returning one never allocates.
     free: Vec<u32>,
     made: u32,
@@ -106,7 +106,7 @@ struct Places {
     closed: bool,
 }
 
-/// A place in the table that belongs to a registration.
+/// A slot in the table that belongs to a registration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) token: Token,
@@ -114,19 +114,19 @@ pub(crate) struct Source {
     pub(crate) record: NonNull<Record>,
 }
 
-/// The reason why no place can be given out.
+/// The reason why no slot can be given out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoPlace {
+pub(crate) enum OpenError {
     /// The driver has ended.
     Closed,
     /// About four thousand million descriptors are open.
     Full,
 }
 
-/// Returns the block of a place, and the index within that block.
+/// Returns the block of a slot, and the index within that block.
 #[inline]
-fn split(place: u32) -> (usize, usize) {
-    let number = place + FIRST;
+fn split(slot: u32) -> (usize, usize) {
+    let number = slot + FIRST;
     let block = number.ilog2() - FIRST.ilog2();
     (block as usize, (number - (FIRST << block)) as usize)
 }
@@ -138,44 +138,44 @@ fn size(block: usize) -> usize {
 
 impl Sources {
     pub(crate) fn new() -> Self {
-        let places = Places { free: Vec::new(), made: 0, closed: false };
+        let slots = RecordSlots { free: Vec::new(), made: 0, closed: false };
         Self {
             blocks: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
-            places: StoreLock::new(places),
+            slots: StoreLock::new(slots),
         }
     }
 
     /// Returns a record for a new registration, which must [`close`](Self::close) it.
-    pub(crate) fn open(&self) -> Result<Source, NoPlace> {
+    pub(crate) fn open(&self) -> Result<Source, OpenError> {
         loop {
-            let mut places = self.places.lock();
-            if places.closed && !weakened!("sources_closed_is_seen") {
-                return Err(NoPlace::Closed);
+            let mut slots = self.slots.lock();
+            if slots.closed && !weakened!("sources_closed_is_seen") {
+                return Err(OpenError::Closed);
             }
-            if let Some(place) = places.free.pop() {
-                drop(places);
-                return Ok(self.source(place));
+            if let Some(slot) = slots.free.pop() {
+                drop(slots);
+                return Ok(self.source(slot));
             }
-            let place = places.made;
-            if place >= u32::MAX - FIRST {
-                return Err(NoPlace::Full);
+            let slot = slots.made;
+            if slot >= u32::MAX - FIRST {
+                return Err(OpenError::Full);
             }
-            let (block, offset) = split(place);
+            let (block, offset) = split(slot);
             // Relaxed: written only under the lock, which we hold.
             let Some(block) = NonNull::new(self.blocks[block].load(Relaxed)) else {
                 // The allocator may be a user's, so it must not be called under the lock.
-                drop(places);
+                drop(slots);
                 self.grow(block);
                 continue;
             };
             // SAFETY: 1. the index is within the block, by `split`. 2. No other thread writes this
             // record: we hold the lock, and `made` counts it below.
             unsafe { block.add(offset).write(MaybeUninit::new(Padded::new(Record::new()))) };
-            places.made += 1;
-            let made = places.made as usize;
-            places.free.reserve(made);
-            drop(places);
-            return Ok(self.source(place));
+            slots.made += 1;
+            let made = slots.made as usize;
+            slots.free.reserve(made);
+            drop(slots);
+            return Ok(self.source(slot));
         }
     }
 
@@ -184,7 +184,7 @@ impl Sources {
     fn grow(&self, block: usize) {
         let fresh = Box::<[Padded]>::new_uninit_slice(size(block));
         let fresh = Box::into_raw(fresh);
-        let places = self.places.lock();
+        let slots = self.slots.lock();
         // Relaxed: written under the lock only.
         let spare = if self.blocks[block].load(Relaxed).is_null() {
             // Release: a thread that finds the block sees what the allocator wrote. Pairs with the
@@ -194,7 +194,7 @@ impl Sources {
         } else {
             Some(fresh)
         };
-        drop(places);
+        drop(slots);
         if let Some(spare) = spare {
             // SAFETY: this is the box from above, and it was not published, so no other thread has
             // it.
@@ -202,27 +202,27 @@ impl Sources {
         }
     }
 
-    fn source(&self, place: u32) -> Source {
-        // SAFETY: 1. the caller got the place from `free` or has just created it.
-        let record = unsafe { self.record(place) };
-        Source { token: Token::new(place, record.generation()), record: NonNull::from(record) }
+    fn source(&self, slot: u32) -> Source {
+        // SAFETY: 1. the caller got the slot from `free` or has just created it.
+        let record = unsafe { self.record(slot) };
+        Source { token: Token::new(slot, record.generation()), record: NonNull::from(record) }
     }
 
-    /// Returns the record at a place.
+    /// Returns the record at a slot.
     ///
     /// # Safety
-    /// 1. The place has been created (it is below `made`).
+    /// 1. The slot has been created (it is below `made`).
     #[inline]
-    unsafe fn record(&self, place: u32) -> &Record {
+    unsafe fn record(&self, slot: u32) -> &Record {
         if cfg!(blitz_sanitize) {
             // An event follows its registration through the kernel, which ThreadSanitizer does not
             // see: taking the lock under which the record was created shows it the order.
-            drop(self.places.lock());
+            drop(self.slots.lock());
         }
-        let (block, offset) = split(place);
+        let (block, offset) = split(slot);
         // Acquire: pairs with the Release in `grow`.
         let block = self.blocks[block].load(Acquire);
-        // SAFETY: the place exists by obligation 1, so by the first invariant its record is
+        // SAFETY: the slot exists by obligation 1, so by the first invariant its record is
         // initialised and stays there; only shared references to records are handed out.
         unsafe { (*block.add(offset)).assume_init_ref() }
     }
@@ -230,10 +230,10 @@ impl Sources {
     /// Dispatches an event of the kernel to the registration with that token. Returns false if that
     /// registration has ended.
     #[inline]
-    pub(crate) fn tell(&self, token: Token, ready: Ready, batch: &mut Batch) -> bool {
-        // SAFETY: 1. by the third invariant tokens name only places that exist.
-        let record = unsafe { self.record(token.place()) };
-        record.set(token.generation(), ready, batch)
+    pub(crate) fn dispatch(&self, token: Token, ready: Ready, wake_list: &mut WakeList) -> bool {
+        // SAFETY: 1. by the third invariant tokens name only slots that exist.
+        let record = unsafe { self.record(token.slot()) };
+        record.set(token.generation(), ready, wake_list)
     }
 
     /// Ends a registration; from now on its token names none.
@@ -242,31 +242,31 @@ impl Sources {
         let record = unsafe { source.record.as_ref() };
         debug_assert_eq!(record.generation(), source.token.generation(), "it ended before");
         let wakers = record.end();
-        self.places.lock().free.push(source.token.place());
+        self.slots.lock().free.push(source.token.slot());
         // The lock was released at the end of the statement above.
         drop(wakers);
     }
 
     /// Refuses new registrations, and wakes every waiter with the shutdown for good.
     pub(crate) fn shut_down(&self) {
-        let mut places = self.places.lock();
-        places.closed = true;
-        let made = places.made;
-        drop(places);
-        let mut batch = Batch::new();
-        for place in 0..made {
-            // SAFETY: 1. the place is below `made`, which was read under the lock.
-            unsafe { self.record(place) }.shut_down(&mut batch);
+        let mut slots = self.slots.lock();
+        slots.closed = true;
+        let made = slots.made;
+        drop(slots);
+        let mut wake_list = WakeList::new();
+        for slot in 0..made {
+            // SAFETY: 1. the slot is below `made`, which was read under the lock.
+            unsafe { self.record(slot) }.shut_down(&mut wake_list);
         }
-        batch.wake_all();
+        wake_list.wake_all();
     }
 }
 
 impl Drop for Sources {
     fn drop(&mut self) {
-        let made = self.places.lock().made;
-        for place in 0..made {
-            let (block, offset) = split(place);
+        let made = self.slots.lock().made;
+        for slot in 0..made {
+            let (block, offset) = split(slot);
             // Relaxed: `&mut self` means that no other thread has access.
             let block = self.blocks[block].load(Relaxed);
             // SAFETY: the first `made` records are initialised, and `&mut self` means that no
@@ -296,11 +296,11 @@ impl std::fmt::Debug for Sources {
 mod models {
     use std::task::{Context, Poll, Waker};
 
-    use super::{NoPlace, Sources};
+    use super::{OpenError, Sources};
     use crate::engine::{
         driver::{readiness::Direction, ready::Ready},
         prim::{Arc, model, thread},
-        wait::batch::Batch,
+        wait::wake_list::WakeList,
     };
 
     /// A registration that races with a shutdown is refused, or sees the shutdown.
@@ -315,7 +315,7 @@ mod models {
             let opened = sources.open();
             other.join().unwrap();
             match opened {
-                Err(why) => assert_eq!(why, NoPlace::Closed),
+                Err(why) => assert_eq!(why, OpenError::Closed),
                 Ok(source) => {
                     // SAFETY: the table lives, so its record does.
                     let record = unsafe { source.record.as_ref() };
@@ -329,24 +329,24 @@ mod models {
         });
     }
 
-    /// A descriptor is closed and its place used again while the poller still holds an event of the
+    /// A descriptor is closed and its slot used again while the poller still holds an event of the
     /// first registration.
     #[test]
-    fn a_token_of_the_past_reaches_nobody() {
+    fn an_ended_token_reaches_no_registration() {
         model(|| {
             let sources = Arc::new(Sources::new());
             let first = sources.open().expect("it is open");
             let poller = thread::spawn({
                 let (sources, token) = (sources.clone(), first.token);
-                move || sources.tell(token, Ready::READABLE, &mut Batch::new())
+                move || sources.dispatch(token, Ready::READABLE, &mut WakeList::new())
             });
             sources.close(first);
             let second = sources.open().expect("it is open");
-            assert_eq!(second.token.place(), first.token.place());
+            assert_eq!(second.token.slot(), first.token.slot());
             poller.join().unwrap();
             // SAFETY: the table lives, so its record does.
-            let ready = unsafe { second.record.as_ref() }.look(Ready::ALL).ready();
-            assert!(ready.is_empty(), "the second was told what was meant for the first");
+            let ready = unsafe { second.record.as_ref() }.snapshot(Ready::ALL).ready();
+            assert!(ready.is_empty(), "the second got the event of the first");
             sources.close(second);
         });
     }
@@ -357,40 +357,40 @@ mod tests {
     use std::collections::HashSet;
 
     use super::{FIRST, Sources, Token, size, split};
-    use crate::engine::{driver::ready::Ready, wait::batch::Batch};
+    use crate::engine::{driver::ready::Ready, wait::wake_list::WakeList};
 
     #[test]
-    fn places_are_found_again_in_every_block() {
+    fn slots_are_found_again_in_every_block() {
         assert_eq!(split(0), (0, 0));
         assert_eq!(split(FIRST - 1), (0, FIRST as usize - 1));
         assert_eq!(split(FIRST), (1, 0));
         let (block, offset) = split(u32::MAX - FIRST);
         assert!(block < super::BLOCKS && offset < size(block));
-        let (sources, mut batch) = (Sources::new(), Batch::new());
+        let (sources, mut wake_list) = (Sources::new(), WakeList::new());
         let all: Vec<_> = (0..1_000).map(|_| sources.open().unwrap()).collect();
         let tokens: HashSet<Token> = all.iter().map(|source| source.token).collect();
         assert_eq!(tokens.len(), all.len());
         assert!(!tokens.contains(&Token::NUDGE));
         for source in &all {
-            assert!(sources.tell(source.token, Ready::WRITABLE, &mut batch));
+            assert!(sources.dispatch(source.token, Ready::WRITABLE, &mut wake_list));
             // SAFETY: the table lives, so its record does.
-            let ready = unsafe { source.record.as_ref() }.look(Ready::ALL).ready();
+            let ready = unsafe { source.record.as_ref() }.snapshot(Ready::ALL).ready();
             assert_eq!(ready, Ready::WRITABLE);
         }
         all.into_iter().for_each(|source| sources.close(source));
     }
 
     #[test]
-    fn a_place_is_used_again_under_another_token() {
-        let (sources, mut batch) = (Sources::new(), Batch::new());
+    fn a_slot_is_used_again_under_another_token() {
+        let (sources, mut wake_list) = (Sources::new(), WakeList::new());
         let first = sources.open().unwrap();
-        assert!(sources.tell(first.token, Ready::READABLE, &mut batch));
+        assert!(sources.dispatch(first.token, Ready::READABLE, &mut wake_list));
         sources.close(first);
         let second = sources.open().unwrap();
         assert_eq!(first.record, second.record, "the memory is used again");
         assert_ne!(first.token, second.token);
-        assert!(!sources.tell(first.token, Ready::READABLE, &mut batch));
-        assert!(sources.tell(second.token, Ready::WRITABLE, &mut batch));
+        assert!(!sources.dispatch(first.token, Ready::READABLE, &mut wake_list));
+        assert!(sources.dispatch(second.token, Ready::WRITABLE, &mut wake_list));
         sources.close(second);
     }
 

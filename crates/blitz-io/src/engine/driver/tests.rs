@@ -25,10 +25,10 @@ use std::{
 use super::IoBackend;
 use super::{
     Direction, Driver, DriverConfig, Fd, Registration, backend::Selector, interest::Interest,
-    limits::allow_descriptors, other::Other, ready::Ready,
+    limits::allow_descriptors, polling_selector::PollingSelector, ready::Ready,
 };
 use crate::engine::{
-    wait::bell::Bell,
+    wait::test_waker::CountingWaker,
     work::task::budget::{self, Budget},
 };
 
@@ -50,7 +50,7 @@ fn selectors() -> Vec<Selector> {
         Selector::new(Some(IoBackend::Epoll)).unwrap(),
         #[cfg(unix)]
         Selector::new(Some(IoBackend::Poll)).unwrap(),
-        Selector::Other(Other::new().unwrap()),
+        Selector::Polling(PollingSelector::new().unwrap()),
     ];
     // Some systems refuse io_uring.
     #[cfg(target_os = "linux")]
@@ -66,8 +66,8 @@ fn each(f: impl Fn(&Arc<Driver>)) {
 }
 
 /// Returns true if the driver distinguishes closed ends and errors from data.
-fn tells_ends(driver: &Driver) -> bool {
-    cfg!(target_os = "linux") && !matches!(driver.selector, Selector::Other(_))
+fn reports_closed_ends(driver: &Driver) -> bool {
+    cfg!(target_os = "linux") && !matches!(driver.selector, Selector::Polling(_))
 }
 
 #[cfg(unix)]
@@ -81,7 +81,7 @@ fn fd(source: &impl AsDescriptor) -> Fd<'_> {
 }
 
 fn turn(driver: &Driver, timeout: Option<Duration>) -> usize {
-    driver.try_hold().expect("nobody has it").turn(timeout).unwrap()
+    driver.try_lock().expect("no thread has it").turn(timeout).unwrap()
 }
 
 /// The time that the system may need to notice what this thread did: on Windows other threads
@@ -96,15 +96,15 @@ fn look(driver: &Driver) -> usize {
 /// Polls a future to completion, with turns of the driver in between.
 #[track_caller]
 fn run<F: Future>(driver: &Driver, future: F) -> F::Output {
-    let (bell, mut future) = (Bell::new(), pin!(future));
-    let waker = bell.waker();
+    let (counter, mut future) = (CountingWaker::new(), pin!(future));
+    let waker = counter.waker();
     let start = Instant::now();
     loop {
-        let before = bell.rung();
+        let before = counter.wake_count();
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
-        while bell.rung() == before {
+        while counter.wake_count() == before {
             assert!(start.elapsed() < LONG, "nothing comes");
             turn(driver, Some(LONG));
         }
@@ -133,8 +133,12 @@ fn pair() -> (Stream, Stream) {
     (near, far)
 }
 
-fn poll_ready(registration: &Registration, bell: &Arc<Bell>, direction: Direction) -> Poll<Ready> {
-    let waker = bell.waker();
+fn poll_ready(
+    registration: &Registration,
+    counter: &Arc<CountingWaker>,
+    direction: Direction,
+) -> Poll<Ready> {
+    let waker = counter.waker();
     let polled = registration.poll_ready(&mut Context::from_waker(&waker), direction);
     polled.map(|event| event.unwrap().ready())
 }
@@ -150,19 +154,22 @@ fn read(registration: &Registration, mut stream: &Stream) -> impl Future<Output 
 #[test]
 fn what_comes_wakes_the_task_that_waits() {
     each(|driver| {
-        let ((near, mut far), bell) = (pair(), Bell::new());
+        let ((near, mut far), counter) = (pair(), CountingWaker::new());
         let registration = driver.register(fd(&near), BOTH).unwrap();
-        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        assert!(poll_ready(&registration, &counter, Direction::Read).is_pending());
         assert_eq!(look(driver), 1, "it can be written");
-        assert_eq!(bell.rung(), 0, "which does not concern the reader");
+        assert_eq!(counter.wake_count(), 0, "which does not concern the reader");
         assert_eq!(
-            poll_ready(&registration, &bell, Direction::Write),
+            poll_ready(&registration, &counter, Direction::Write),
             Poll::Ready(Ready::WRITABLE)
         );
         far.write_all(b"x").unwrap();
         assert_eq!(look(driver), 1);
-        assert_eq!(bell.rung(), 1);
-        assert_eq!(poll_ready(&registration, &bell, Direction::Read), Poll::Ready(Ready::READABLE));
+        assert_eq!(counter.wake_count(), 1);
+        assert_eq!(
+            poll_ready(&registration, &counter, Direction::Read),
+            Poll::Ready(Ready::READABLE)
+        );
         assert_eq!(driver.ready_count(), 2);
     });
 }
@@ -191,16 +198,16 @@ fn any_number_of_futures_wait_for_one_descriptor() {
     each(|driver| {
         let (near, mut far) = pair();
         let registration = driver.register(fd(&near), Interest::READABLE).unwrap();
-        let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
+        let counters: Vec<_> = (0..100).map(|_| CountingWaker::new()).collect();
         let mut waiting: Vec<_> =
-            bells.iter().map(|_| Box::pin(registration.readiness(Interest::READABLE))).collect();
-        for (future, bell) in waiting.iter_mut().zip(&bells) {
-            assert!(future.as_mut().poll(&mut Context::from_waker(&bell.waker())).is_pending());
+            counters.iter().map(|_| Box::pin(registration.readiness(Interest::READABLE))).collect();
+        for (future, counter) in waiting.iter_mut().zip(&counters) {
+            assert!(future.as_mut().poll(&mut Context::from_waker(&counter.waker())).is_pending());
         }
         drop(waiting.swap_remove(50));
         far.write_all(b"x").unwrap();
         assert_eq!(look(driver), 1);
-        assert_eq!(bells.iter().map(|bell| bell.rung()).sum::<usize>(), 99);
+        assert_eq!(counters.iter().map(|counter| counter.wake_count()).sum::<usize>(), 99);
         for mut future in waiting {
             let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(matches!(polled, Poll::Ready(Ok(event)) if event.ready() == Ready::READABLE));
@@ -209,7 +216,7 @@ fn any_number_of_futures_wait_for_one_descriptor() {
 }
 
 #[test]
-fn who_waits_for_several_things_is_told_of_each() {
+fn a_wait_for_several_interests_gets_each() {
     each(|driver| {
         let (near, _far) = pair();
         let registration = driver.register(fd(&near), BOTH).unwrap();
@@ -248,7 +255,7 @@ fn a_wake_is_kept_for_the_next_turn_that_waits() {
 }
 
 #[test]
-fn a_turn_with_nothing_lasts_as_long_as_it_was_told() {
+fn a_turn_without_events_lasts_for_its_timeout() {
     each(|driver| {
         for microseconds in [1, 50, 1_300, 4_000] {
             let (timeout, start) = (Duration::from_micros(microseconds), Instant::now());
@@ -261,13 +268,13 @@ fn a_turn_with_nothing_lasts_as_long_as_it_was_told() {
 #[test]
 fn one_at_a_time_takes_turns() {
     each(|driver| {
-        let first = driver.try_hold().expect("it is free");
-        assert!(driver.try_hold().is_none());
+        let first = driver.try_lock().expect("it is free");
+        assert!(driver.try_lock().is_none());
         thread::scope(|scope| {
-            assert!(scope.spawn(|| driver.try_hold().is_none()).join().unwrap());
+            assert!(scope.spawn(|| driver.try_lock().is_none()).join().unwrap());
         });
         drop(first);
-        assert!(driver.try_hold().is_some());
+        assert!(driver.try_lock().is_some());
     });
 }
 
@@ -293,7 +300,7 @@ fn a_descriptor_that_stays_ready_lets_turns_wait() {
 }
 
 #[test]
-fn an_end_is_told_and_is_not_forgotten() {
+fn a_closed_end_is_reported_and_stays() {
     each(|driver| {
         let (near, far) = pair();
         let registration = driver.register(fd(&near), BOTH).unwrap();
@@ -301,7 +308,7 @@ fn an_end_is_told_and_is_not_forgotten() {
         while look(driver) > 0 {}
         let event = registration.ready_event(BOTH);
         registration.clear_readiness(event);
-        if tells_ends(driver) {
+        if reports_closed_ends(driver) {
             assert!(event.ready().is_read_closed() && event.ready().is_write_closed());
             let ready = registration.ready_event(BOTH).ready();
             assert!(ready.is_read_closed() && ready.is_write_closed());
@@ -311,7 +318,7 @@ fn an_end_is_told_and_is_not_forgotten() {
 }
 
 #[test]
-fn a_peer_that_writes_no_more_is_told_of() {
+fn a_peer_that_writes_no_more_is_reported() {
     each(|driver| {
         let (near, far) = pair();
         let registration = driver.register(fd(&near), BOTH).unwrap();
@@ -319,7 +326,7 @@ fn a_peer_that_writes_no_more_is_told_of() {
         while look(driver) > 0 {}
         let ready = registration.ready_event(BOTH).ready();
         assert!(ready.is_readable() && !ready.is_write_closed(), "{ready:?}");
-        if tells_ends(driver) {
+        if reports_closed_ends(driver) {
             assert!(ready.is_read_closed(), "{ready:?}");
         }
     });
@@ -344,12 +351,15 @@ fn a_short_read_needs_no_second_one() {
             }),
         );
         assert_eq!((count.unwrap(), calls), (3, 1));
-        let bell = Bell::new();
-        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        let counter = CountingWaker::new();
+        assert!(poll_ready(&registration, &counter, Direction::Read).is_pending());
         far.write_all(b"d").unwrap();
         while look(driver) > 0 {}
-        assert_eq!(bell.rung(), 1, "the next is told");
-        assert_eq!(poll_ready(&registration, &bell, Direction::Read), Poll::Ready(Ready::READABLE));
+        assert_eq!(counter.wake_count(), 1, "the next is reported");
+        assert_eq!(
+            poll_ready(&registration, &counter, Direction::Read),
+            Poll::Ready(Ready::READABLE)
+        );
     });
 }
 
@@ -421,16 +431,16 @@ fn what_an_async_operation_waits_for_is_tried_until_it_works() {
 }
 
 #[test]
-fn after_a_shutdown_everybody_is_told() {
+fn after_a_shutdown_every_wait_fails() {
     each(|driver| {
-        let ((near, _far), bell) = (pair(), Bell::new());
+        let ((near, _far), counter) = (pair(), CountingWaker::new());
         let registration = driver.register(fd(&near), Interest::READABLE).unwrap();
         let mut waiting = pin!(registration.readiness(Interest::READABLE));
-        let waker = bell.waker();
+        let waker = counter.waker();
         assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        assert!(poll_ready(&registration, &bell, Direction::Write).is_pending());
+        assert!(poll_ready(&registration, &counter, Direction::Write).is_pending());
         driver.shutdown();
-        assert_eq!(bell.rung(), 2);
+        assert_eq!(counter.wake_count(), 2);
         let polled = waiting.as_mut().poll(&mut Context::from_waker(&waker));
         let Poll::Ready(Err(why)) = polled else { panic!("{polled:?}") };
         assert!(why.to_string().contains("is being shutdown"), "{why}");
@@ -479,15 +489,15 @@ fn an_event_of_a_closed_descriptor_does_not_reach_the_next_of_its_number() {
 #[test]
 fn a_registration_that_is_dropped_lets_its_waker_go() {
     each(|driver| {
-        let ((near, _far), bell) = (pair(), Bell::new());
+        let ((near, _far), counter) = (pair(), CountingWaker::new());
         let registration = driver.register(fd(&near), Interest::READABLE).unwrap();
-        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
-        assert_eq!(Arc::strong_count(&bell), 2);
+        assert!(poll_ready(&registration, &counter, Direction::Read).is_pending());
+        assert_eq!(Arc::strong_count(&counter), 2);
         registration.deregister(fd(&near)).unwrap();
         registration.deregister(fd(&near)).unwrap();
-        assert_eq!((bell.rung(), driver.deregistered_count()), (0, 1), "it wakes nobody");
+        assert_eq!((counter.wake_count(), driver.deregistered_count()), (0, 1), "it wakes no task");
         drop(registration);
-        assert_eq!((bell.rung(), Arc::strong_count(&bell)), (0, 1));
+        assert_eq!((counter.wake_count(), Arc::strong_count(&counter)), (0, 1));
     });
 }
 
@@ -506,7 +516,7 @@ fn what_cannot_be_watched_is_refused() {
 /// The registration ended without `deregister`, so the `polling` crate still has the descriptor.
 #[test]
 fn what_was_forgotten_can_be_registered_again() {
-    let driver = Driver::with(Selector::Other(Other::new().unwrap()), 16, false);
+    let driver = Driver::with(Selector::Polling(PollingSelector::new().unwrap()), 16, false);
     let (near, mut far) = pair();
     drop(driver.register(fd(&near), BOTH).unwrap());
     let again = driver.register(fd(&near), BOTH).unwrap();
@@ -529,28 +539,28 @@ fn a_descriptor_goes_from_one_driver_to_another() {
     });
 }
 
-/// More descriptors than fit into a batch of wakers, a block of records, and the events of a turn.
+/// More descriptors than fit into a wake list, a block of records, and the events of a turn.
 #[test]
-fn many_descriptors_are_all_told() {
+fn many_descriptors_are_all_reported() {
     const PAIRS: u64 = 150;
     if !allow_descriptors(2 * PAIRS) {
         return;
     }
     for selector in selectors() {
         let driver = Driver::with(selector, 16, false);
-        let bell = Bell::new();
+        let counter = CountingWaker::new();
         let all: Vec<_> = (0..PAIRS)
             .map(|_| {
                 let (near, far) = pair();
                 let registration = driver.register(fd(&near), Interest::READABLE).unwrap();
-                assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+                assert!(poll_ready(&registration, &counter, Direction::Read).is_pending());
                 (registration, near, far)
             })
             .collect();
         for (_, _, far) in &all {
             (&*far).write_all(b"x").unwrap();
         }
-        while bell.rung() < all.len() {
+        while counter.wake_count() < all.len() {
             assert!(turn(&driver, Some(LONG)) > 0);
         }
         for (registration, near, _) in &all {
@@ -608,7 +618,7 @@ fn under_load_no_wake_up_is_lost() {
             }
         }
         for _ in 0..6 {
-            finished.recv_timeout(LONG).expect("somebody was not woken");
+            finished.recv_timeout(LONG).expect("a task was not woken");
         }
         stop.store(true, SeqCst);
         driver.wake();
@@ -619,7 +629,7 @@ fn under_load_no_wake_up_is_lost() {
         let mut sent = 0;
         while sent < BYTES {
             let future = registration.async_io(Interest::WRITABLE, || stream.write(&[5; 7]));
-            sent += crate::engine::wait::bell::block_on(future).unwrap();
+            sent += crate::engine::wait::test_waker::block_on(future).unwrap();
         }
     }
 
@@ -630,7 +640,7 @@ fn under_load_no_wake_up_is_lost() {
             let future = poll_fn(|cx| {
                 registration.poll_move(cx, Direction::Read, 16, || stream.read(&mut bytes))
             });
-            got += crate::engine::wait::bell::block_on(future).unwrap();
+            got += crate::engine::wait::test_waker::block_on(future).unwrap();
         }
     }
 }
@@ -645,7 +655,7 @@ fn a_socket_that_is_closed_during_a_turn_is_closed_for_its_peer() {
         let waiting = thread::spawn({
             let driver = driver.clone();
             move || {
-                let mut role = driver.try_hold().unwrap();
+                let mut role = driver.try_lock().unwrap();
                 begun.send(()).unwrap();
                 role.turn(None).unwrap()
             }
@@ -684,8 +694,8 @@ fn to_assume_readiness_saves_a_turn_or_costs_a_read() {
             if assumes {
                 registration.assume_ready(Ready::READABLE | Ready::WRITABLE);
             }
-            let (mut turns, mut reads, bell) = (0, 0, Bell::new());
-            let waker = bell.waker();
+            let (mut turns, mut reads, counter) = (0, 0, CountingWaker::new());
+            let waker = counter.waker();
             loop {
                 let mut cx = Context::from_waker(&waker);
                 let polled = registration.poll_io(&mut cx, Direction::Read, || {
@@ -699,9 +709,9 @@ fn to_assume_readiness_saves_a_turn_or_costs_a_read() {
                 if !bytes_are_there {
                     far.write_all(b"request").unwrap();
                 }
-                let before = bell.rung();
+                let before = counter.wake_count();
                 // Turns that only report writability do not count.
-                while bell.rung() == before {
+                while counter.wake_count() == before {
                     turn(driver, Some(LONG));
                 }
                 turns += 1;

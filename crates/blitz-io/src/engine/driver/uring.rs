@@ -54,7 +54,7 @@
 //! # Invariants
 //! 1. Both queues of the ring are accessed only under the lock.
 //! 2. Exactly the watched tokens on the unarmed list have no poll pushed for them (besides tokens
-//!    with a poll that failed for good, see `Table::told_more`).
+//!    with a poll that failed for good, see `UringTable::complete_rare`).
 //! 3. No entry contains a pointer.
 //!
 //! # Rejected
@@ -69,9 +69,9 @@
 //! # Checked by
 //! `driver/tests.rs`, which runs all that a driver must do on each selector; `uring/tests.rs`, for
 //! what only this one must do; and models, with a kernel of a few lines:
-//! `a_descriptor_that_is_added_against_a_sleep_is_told`, `a_signal_against_a_sleep_ends_it`,
-//! `what_another_reaps_is_told`, `a_poll_whose_end_another_reaps_begins_again`,
-//! `a_call_is_left_to_whom_it_is_for`; weakened as `uring_calls`, `uring_leaves_calls`,
+//! `a_descriptor_that_is_added_against_a_sleep_is_reported`, `a_signal_against_a_sleep_ends_it`,
+//! `what_another_thread_reaps_is_reported`, `a_poll_whose_end_another_reaps_begins_again`,
+//! `a_call_is_left_to_the_called_thread`; weakened as `uring_calls`, `uring_leaves_calls`,
 //! `uring_reaper_calls`.
 
 use std::{
@@ -83,14 +83,14 @@ use std::{
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 
 use super::{
-    Fd, backend::Events, epoll::Epoll, interest::Interest, poll, ready::Ready, signs::rest,
-    sources::Token,
+    Fd, backend::Events, epoll::Epoll, interest::Interest, poll, poll_flags::remaining,
+    ready::Ready, sources::Token,
 };
 use crate::engine::prim::{store_lock::StoreLock, thread, thread_id};
 
 mod table;
 
-use self::table::{Removed, Table};
+use self::table::{Removed, UringTable};
 
 /// The number of entries that can be pushed before a submission: 16 KiB. More are submitted in
 /// parts. Picked, not measured. Tests have so few that they often run out.
@@ -99,12 +99,12 @@ const PUSHED: u32 = if cfg!(test) { 16 } else { 256 };
 /// The number of completions that fit into the queue: 64 KiB. The kernel keeps those that do not
 /// fit, and ends their polls. Picked, not measured. Tests have so few that the queue often
 /// overflows.
-const TOLD: u32 = if cfg!(test) { 64 } else { 4 * 1024 };
+const COMPLETIONS: u32 = if cfg!(test) { 64 } else { 4 * 1024 };
 
 /// The number of polls that are submitted at once, each of which may complete at once: half of the
 /// queue. If very many polls had ended for want of room and all were restarted together, they would
 /// end again for want of room.
-const ARMED: usize = TOLD as usize / 2;
+const ARMED: usize = COMPLETIONS as usize / 2;
 
 /// The user data of a no-op entry that only ends a sleep. No registration has this token, because
 /// its place is that of [`Token::NUDGE`].
@@ -118,27 +118,27 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The longest sleep of a removal, in case another thread has reaped the completion that it sleeps
 /// for. That is rare, so the sleep may be short.
-const NAP: Duration = Duration::from_millis(1);
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// Timeouts from here on count as infinite: 30 years, longer than any wait, and short enough that
 /// the kernel's sum with the current time does not overflow.
 const ENDLESS: Duration = Duration::from_secs(1_000_000_000);
 
 /// The io_uring selector.
-pub(super) struct Uring {
+pub(super) struct UringSelector {
     ring: IoUring,
-    table: StoreLock<Table>,
+    table: StoreLock<UringTable>,
     /// The flags of the system call that sleeps.
     sleep: EnterFlags,
 }
 
-impl Uring {
+impl UringSelector {
     /// Creates a ring.
     ///
     /// # Errors
     /// Returns the error of the kernel or a sandbox, or `Unsupported` if the kernel is too old.
     pub(super) fn new() -> io::Result<Self> {
-        let ring = IoUring::builder().setup_clamp().setup_cqsize(TOLD).build(PUSHED)?;
+        let ring = IoUring::builder().setup_clamp().setup_cqsize(COMPLETIONS).build(PUSHED)?;
         let can = ring.params();
         let exact = can.is_feature_ext_arg() && can.is_feature_nodrop();
         // The newest of the required features; kernels that have it also have today's multishot
@@ -152,9 +152,9 @@ impl Uring {
             // A runtime that waits for its clients must not be accounted as waiting for a disk.
             sleep |= EnterFlags::NO_IOWAIT;
         }
-        let this = Self { ring, table: StoreLock::new(Table::default()), sleep };
+        let this = Self { ring, table: StoreLock::new(UringTable::default()), sleep };
         // A sandbox may allow a ring to be created but not to be used, so it is tried at once.
-        this.pass(&mut this.table.lock())?;
+        this.submit_nop(&mut this.table.lock())?;
         Ok(this)
     }
 
@@ -178,7 +178,7 @@ impl Uring {
         if self.take_out(&mut table, token)? == Removed::Others {
             table.ends(token);
             drop(table);
-            return self.see_it_end(token);
+            return self.wait_for_end(token);
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Uring {
     }
 
     /// A2: ends the sleep of the waiting thread, unless it was called already.
-    fn call(&self, table: &mut Table) {
+    fn call(&self, table: &mut UringTable) {
         if table.takes_call() {
             let nothing = opcode::Nop::new().build().user_data(CALL);
             // The only possible error is that there is no room for completions; then no thread
@@ -210,12 +210,12 @@ impl Uring {
     }
 
     /// R1 and R2: forgets a token and cancels its poll.
-    fn take_out(&self, table: &mut Table, token: Token) -> io::Result<Removed> {
+    fn take_out(&self, table: &mut UringTable, token: Token) -> io::Result<Removed> {
         let removed = table.remove(token, thread_id());
         if removed != Removed::Unarmed {
             self.submit_one(table, &cancellation(token))?;
             // Each cancellation adds a completion, and one poll of a task may cancel thousands.
-            if self.told(table) > ARMED {
+            if self.completion_count(table) > ARMED {
                 self.reap_for_another(table);
             }
         }
@@ -224,7 +224,7 @@ impl Uring {
 
     /// R3 and R4: waits until the last completion of a removed poll has come.
     #[cold]
-    fn see_it_end(&self, token: Token) -> io::Result<()> {
+    fn wait_for_end(&self, token: Token) -> io::Result<()> {
         let begun = Instant::now();
         loop {
             let mut table = self.table.lock();
@@ -232,25 +232,25 @@ impl Uring {
             let patient = begun.elapsed() < PATIENCE;
             if !table.is_ending(token) || !patient {
                 table.ended(token);
-                return if patient { self.pass(&mut table) } else { Ok(()) };
+                return if patient { self.submit_nop(&mut table) } else { Ok(()) };
             }
-            let left_to_another = !table.may_be_reaped();
+            let is_left_to_waiter = !table.may_be_reaped();
             drop(table);
-            if left_to_another {
+            if is_left_to_waiter {
                 // The thread that was called will return in a moment, and reap.
                 thread::yield_now();
             } else {
                 // Sleeps beside the waiting thread, which leaves a processor to the thread that
                 // must complete the poll. Any completion ends the sleep, unless another thread has
                 // reaped it first.
-                let _ = self.sleep(0, Some(NAP));
+                let _ = self.sleep(0, Some(SHORT_SLEEP));
             }
         }
     }
 
     /// R3: reaps for the waiting thread, and calls it if that gave it work: it may be about to
     /// sleep, and finds nothing because we have taken it.
-    fn reap_for_another(&self, table: &mut Table) {
+    fn reap_for_another(&self, table: &mut UringTable) {
         if table.may_be_reaped() {
             self.reap(table);
             if table.has_work() {
@@ -260,7 +260,7 @@ impl Uring {
     }
 
     /// R4: submits a no-op entry without a completion, which takes the kernel's lock of the ring.
-    fn pass(&self, table: &mut Table) -> io::Result<()> {
+    fn submit_nop(&self, table: &mut UringTable) -> io::Result<()> {
         let silent = squeue::Flags::SKIP_SUCCESS;
         let nothing = opcode::Nop::new().build().user_data(CALL).flags(silent);
         self.submit_one(table, &nothing)
@@ -270,15 +270,15 @@ impl Uring {
         let waits = timeout != Some(Duration::ZERO);
         let timeout = timeout.filter(|timeout| *timeout < ENDLESS);
         let begun = timeout.filter(|_| waits).map(|_| Instant::now());
-        let mut left = timeout;
+        let mut time_left = timeout;
         loop {
             let mut table = self.table.lock();
             table.wakes();
             self.reap(&mut table);
             let armed = self.arm(&mut table);
             let nudged = waits && std::mem::take(&mut table.nudged);
-            if nudged || table.has_kept() || left == Some(Duration::ZERO) {
-                return self.look(&mut table, armed, events);
+            if nudged || table.has_kept() || time_left == Some(Duration::ZERO) {
+                return self.finish_wait(&mut table, armed, events);
             }
             armed?;
             if table.has_unarmed() {
@@ -288,11 +288,11 @@ impl Uring {
             table.sleeps();
             let pushed = self.pushed(&table);
             drop(table);
-            left = match self.sleep(pushed, left) {
-                Ok(()) => rest(timeout, begun),
+            time_left = match self.sleep(pushed, time_left) {
+                Ok(()) => remaining(timeout, begun),
                 Err(why) => match why.raw_os_error() {
                     Some(libc::ETIME) => Some(Duration::ZERO),
-                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => rest(timeout, begun),
+                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => remaining(timeout, begun),
                     Some(libc::EBADR) => self.renew(),
                     _ => return self.give_up(why),
                 },
@@ -302,9 +302,9 @@ impl Uring {
 
     /// Ends a wait: submits what was pushed, which may complete at once, and hands the events out.
     /// An error is returned only if there are no events.
-    fn look(
+    fn finish_wait(
         &self,
-        table: &mut Table,
+        table: &mut UringTable,
         armed: io::Result<()>,
         events: &mut Events,
     ) -> io::Result<()> {
@@ -318,13 +318,13 @@ impl Uring {
     }
 
     /// W1: takes all completions out of the queue.
-    fn reap(&self, table: &mut Table) {
+    fn reap(&self, table: &mut UringTable) {
         loop {
             // SAFETY: by the first invariant there is no other user of the queue: the caller holds
             // the lock.
             for entry in unsafe { self.ring.completion_shared() } {
                 let token = Token::from_bits(entry.user_data());
-                table.told(token, entry.result(), cqueue::more(entry.flags()));
+                table.complete(token, entry.result(), cqueue::more(entry.flags()));
             }
             // SAFETY: by the first invariant there is no other user of the queue: the caller holds
             // the lock.
@@ -342,14 +342,14 @@ impl Uring {
     }
 
     /// Returns the number of completions in the queue.
-    fn told(&self, _: &Table) -> usize {
+    fn completion_count(&self, _: &UringTable) -> usize {
         // SAFETY: by the first invariant there is no other user of the queue: the caller holds the
         // lock.
         unsafe { self.ring.completion_shared() }.len()
     }
 
     /// W2: pushes polls for unarmed tokens, as many as there is room for in the completion queue.
-    fn arm(&self, table: &mut Table) -> io::Result<()> {
+    fn arm(&self, table: &mut UringTable) -> io::Result<()> {
         for _ in 0..ARMED {
             let Some((token, fd, events)) = table.next_unarmed() else { break };
             let poll = opcode::PollAdd::new(types::Fd(fd), events).multi(true).build();
@@ -364,7 +364,7 @@ impl Uring {
 
     /// Records that this thread submits what was pushed, because polls belong to the submitting
     /// thread.
-    fn note_armer(&self, table: &mut Table) {
+    fn note_armer(&self, table: &mut UringTable) {
         if self.pushed(table) > 0 {
             table.is_armed_by(thread_id());
         }
@@ -378,9 +378,9 @@ impl Uring {
         }
         // SAFETY: `how` has the type that EXT_ARG requires. It and the time that it points to
         // outlive the call. What is submitted has no pointers, by the third invariant.
-        let answer =
+        let result =
             unsafe { self.ring.submitter().enter(pushed, 1, self.sleep.bits(), Some(&how)) };
-        answer.map(drop)
+        result.map(drop)
     }
 
     /// Cleans up after a failed sleep: other threads must not believe that this one sleeps.
@@ -405,13 +405,13 @@ impl Uring {
 
     /// Submits an entry, together with any polls that a waiting thread has pushed and not submitted
     /// yet.
-    fn submit_one(&self, table: &mut Table, entry: &squeue::Entry) -> io::Result<()> {
+    fn submit_one(&self, table: &mut UringTable, entry: &squeue::Entry) -> io::Result<()> {
         self.note_armer(table);
         self.push(table, entry)?;
         self.submit(table)
     }
 
-    fn push(&self, table: &mut Table, entry: &squeue::Entry) -> io::Result<()> {
+    fn push(&self, table: &mut UringTable, entry: &squeue::Entry) -> io::Result<()> {
         loop {
             // SAFETY: by the first invariant there is no other user of the queue, as the caller
             // holds the lock. By the third invariant the entry has no pointers, so there is nothing
@@ -424,14 +424,14 @@ impl Uring {
     }
 
     /// Returns the number of entries that the kernel has not taken yet.
-    fn pushed(&self, _: &Table) -> u32 {
+    fn pushed(&self, _: &UringTable) -> u32 {
         // SAFETY: by the first invariant there is no other user of the queue: the caller holds the
         // lock.
         unsafe { self.ring.submission_shared() }.len() as u32
     }
 
     /// Makes the kernel take and start everything that was pushed.
-    fn submit(&self, table: &mut Table) -> io::Result<()> {
+    fn submit(&self, table: &mut UringTable) -> io::Result<()> {
         while self.pushed(table) > 0 {
             match self.ring.submit() {
                 Ok(_) => {}
@@ -453,9 +453,9 @@ fn cancellation(token: Token) -> squeue::Entry {
     cancel.user_data(token.bits()).flags(squeue::Flags::SKIP_SUCCESS)
 }
 
-impl std::fmt::Debug for Uring {
+impl std::fmt::Debug for UringSelector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Uring").finish_non_exhaustive()
+        f.debug_struct("UringSelector").finish_non_exhaustive()
     }
 }
 

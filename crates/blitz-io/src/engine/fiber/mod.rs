@@ -26,7 +26,7 @@ use super::{
         lock,
         parker::Parker,
     },
-    threads::{Around, Life, Recipe, Started},
+    threads::{ThreadConfig, ThreadHandle, ThreadMain, ThreadWrapper},
     work::{
         current::{self, CountingYields},
         task::{cell::Label, extra::Extra, handle::JoinHandle, trace},
@@ -44,7 +44,7 @@ pub(crate) struct Config {
     /// Maximum number of carriers.
     pub(crate) carriers: usize,
     pub(crate) stack_size: usize,
-    pub(crate) recipe: Recipe,
+    pub(crate) thread_config: ThreadConfig,
 }
 
 /// The fibers of one runtime, and the carriers that run them.
@@ -59,12 +59,12 @@ pub(crate) struct Fibers {
     crew: Mutex<Crew>,
     /// Carriers that have not ended.
     alive: Arc<Alive>,
-    around: OnceLock<Around>,
+    around: OnceLock<ThreadWrapper>,
 }
 
 /// Threads of the carriers.
 struct Crew {
-    threads: Vec<(Started, Arc<Nest>)>,
+    threads: Vec<(ThreadHandle, Arc<Nest>)>,
     ended: bool,
 }
 
@@ -83,7 +83,7 @@ impl Fibers {
     }
 
     /// Wraps `around` around the life of each carrier.
-    pub(crate) fn surround(&self, around: Around) {
+    pub(crate) fn surround(&self, around: ThreadWrapper) {
         assert!(self.around.set(around).is_ok(), "carriers are surrounded once");
     }
 
@@ -161,7 +161,7 @@ impl Fibers {
     /// runtime. User code runs first: the function that names threads.
     #[cold]
     fn start(&self) -> io::Result<Option<&Arc<Nest>>> {
-        let names = self.config.recipe.names(1)?;
+        let names = self.config.thread_config.names(1)?;
         let name = names.into_iter().next().expect("one was asked for");
         let mut crew = lock(&self.crew);
         // Relaxed: ordered by the lock.
@@ -171,9 +171,9 @@ impl Fibers {
         }
         let nest = self.new_nest();
         self.alive.add();
-        let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+        let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
             let (nest, alive, pool) = (nest.clone(), self.alive.clone(), self.pool.clone());
-            Life {
+            ThreadMain {
                 before: || (),
                 body: {
                     let alive = alive.clone();

@@ -326,7 +326,7 @@ mod models {
     use super::{Cell, Run};
     use crate::engine::{
         prim::{AtomicUsize, Ordering::Relaxed, model, thread},
-        wait::bell::Bell,
+        wait::test_waker::CountingWaker,
     };
 
     fn start<F: FnOnce() -> R + Send + 'static, R: Send + 'static>(
@@ -344,12 +344,12 @@ mod models {
     fn a_result_wakes_who_awaits_it() {
         model(|| {
             let (job, mut run) = start(|| 7);
-            let bell = Bell::new();
+            let counter = CountingWaker::new();
             let value = loop {
-                let waker = bell.waker();
+                let waker = counter.waker();
                 match Pin::new(&mut run).poll(&mut Context::from_waker(&waker)) {
                     Poll::Ready(value) => break value,
-                    Poll::Pending => bell.listen(),
+                    Poll::Pending => counter.wait(),
                 }
             };
             assert_eq!(value, 7);

@@ -65,7 +65,7 @@ use std::time::Duration;
 
 use super::{Pool, current};
 #[cfg(feature = "net")]
-use crate::engine::driver::{Driver, Role};
+use crate::engine::driver::{Driver, TurnGuard};
 #[cfg(feature = "time")]
 use crate::engine::prim::Arc;
 use crate::engine::prim::{
@@ -77,7 +77,7 @@ use crate::engine::prim::{
     weakened,
 };
 #[cfg(feature = "time")]
-use crate::engine::wheel::{GRACE_NS, Seat, Timers};
+use crate::engine::wheel::{GRACE_NS, Timers, TimersRef};
 
 /// The time that a core sleeps if it could not find out whether a worker is on duty, which is
 /// rare, or if it leaves the driver to a worker that may get stuck. Events wait for at most this
@@ -120,16 +120,16 @@ pub(crate) struct Duties {
     #[cfg(feature = "net")]
     driver: Option<std::sync::Arc<Driver>>,
     #[cfg(feature = "time")]
-    timers: Option<Seated>,
+    timers: Option<TimerRefs>,
     /// Padded, because the fields beside it are read by every worker.
     on_duty: CachePadded<OnDuty>,
 }
 
-/// The timers, with a [`Seat`] for each core and one for threads without a core.
+/// The timers, with a [`TimersRef`] for each core and one for threads without a core.
 #[cfg(feature = "time")]
-struct Seated {
+struct TimerRefs {
     timers: Arc<Timers>,
-    seats: Box<[Arc<Seat>]>,
+    refs: Box<[Arc<TimersRef>]>,
 }
 
 impl Duties {
@@ -152,8 +152,8 @@ impl Duties {
 
     #[cfg(feature = "time")]
     pub(crate) fn with_timers(mut self, timers: Arc<Timers>) -> Self {
-        let seats = Timers::seats(&timers);
-        self.timers = Some(Seated { timers, seats });
+        let refs = Timers::refs(&timers);
+        self.timers = Some(TimerRefs { timers, refs });
         self
     }
 
@@ -167,12 +167,12 @@ impl Duties {
         self.timers.as_ref().map(|seated| &seated.timers)
     }
 
-    /// Returns the [`Seat`] of a core, or that of threads without a core.
+    /// Returns the [`TimersRef`] of a core, or that of threads without a core.
     #[cfg(feature = "time")]
     #[inline]
-    pub(crate) fn seat(&self, core: Option<usize>) -> Option<&Arc<Seat>> {
-        let Seated { timers, seats } = self.timers.as_ref()?;
-        Some(&seats[core.unwrap_or_else(|| timers.outside())])
+    pub(crate) fn timers_ref(&self, core: Option<usize>) -> Option<&Arc<TimersRef>> {
+        let TimerRefs { timers, refs } = self.timers.as_ref()?;
+        Some(&refs[core.unwrap_or_else(|| timers.outside())])
     }
 
     pub(crate) fn has_timers(&self) -> bool {
@@ -190,7 +190,7 @@ impl Duties {
     /// Returns true if an awake worker can take the events for a sleeping one.
     #[cfg(feature = "net")]
     pub(crate) fn can_be_left(&self) -> bool {
-        self.driver.as_ref().is_some_and(|driver| driver.tells_anybody())
+        self.driver.as_ref().is_some_and(|driver| driver.any_thread_sees_events())
     }
 
     /// Returns how often a thread has looked for events.
@@ -245,7 +245,7 @@ impl Duties {
             if spared {
                 return self.rest_briefly(parker, index);
             }
-            return match driver.try_hold() {
+            return match driver.try_lock() {
                 Some(role) if !weakened!("duty_is_taken") => self.rest_in(role, parker, index),
                 Some(_) => self.rest_outside(parker, index, false),
                 None if self.on_duty.name().is_some() => self.rest_outside(parker, index, false),
@@ -281,7 +281,7 @@ impl Duties {
 
     /// Sleeps in the driver, on duty.
     #[cfg(feature = "net")]
-    fn rest_in<'a>(&'a self, mut role: Role<'a>, parker: &Parker, index: usize) -> Rest<'a> {
+    fn rest_in<'a>(&'a self, mut role: TurnGuard<'a>, parker: &Parker, index: usize) -> Rest<'a> {
         self.on_duty.begin(index);
         self.watch();
         let left = self.left(index, true);
@@ -420,7 +420,7 @@ impl Duties {
 /// # Panics
 /// If the system call fails, because nothing that waits for events could go on.
 #[cfg(feature = "net")]
-fn look(role: &mut Role<'_>, timeout: Option<Duration>) -> usize {
+fn look(role: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize {
     match role.wait(timeout) {
         Ok(events) => events,
         Err(error) => panic!(
@@ -439,7 +439,7 @@ pub(crate) enum Rest<'a> {
     Due,
     /// Events came, and have not been dispatched yet.
     #[cfg(feature = "net")]
-    Events(Role<'a>),
+    Events(TurnGuard<'a>),
     #[cfg(not(feature = "net"))]
     #[allow(dead_code, reason = "keeps the lifetime in use")]
     Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
@@ -489,12 +489,12 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
     #[cfg(feature = "net")]
     if let Some(driver) = pool.duties.driver() {
         let events = match why {
-            Look::After(Rest::Events(mut role)) => role.tell(),
+            Look::After(Rest::Events(mut role)) => role.dispatch(),
             // Also if a timer ended the sleep, because a timer that is always due must not starve
             // events.
-            _ => driver.try_hold().map_or(0, |mut role| {
+            _ => driver.try_lock().map_or(0, |mut role| {
                 let events = look(&mut role, Some(Duration::ZERO));
-                if events > 0 { role.tell() } else { 0 }
+                if events > 0 { role.dispatch() } else { 0 }
             }),
         };
         if current::holds_core_of(pool) {
@@ -666,7 +666,7 @@ mod models {
             while !self.told.load(Acquire) {
                 let rest = self.duties.rest(&self.parkers[index], index, false);
                 if let Rest::Events(mut role) = rest {
-                    role.tell();
+                    role.dispatch();
                     // Release: pairs with the Acquire above.
                     self.told.store(true, Release);
                     drop(role);

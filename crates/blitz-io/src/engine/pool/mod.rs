@@ -39,7 +39,7 @@ use super::{
         rng::Seeds,
     },
     queue::injector::Injector,
-    threads::{Around, Hook, Life, Recipe, Started},
+    threads::{Hook, ThreadConfig, ThreadHandle, ThreadMain, ThreadWrapper},
     work::{
         current::Inside,
         task::{
@@ -93,7 +93,7 @@ pub(crate) struct Config {
     pub(crate) global_queue_interval: Option<u32>,
     /// Number of polls in a worker's tick.
     pub(crate) tick_polls: u32,
-    pub(crate) recipe: Recipe,
+    pub(crate) thread_config: ThreadConfig,
     pub(crate) on_park: Option<Hook>,
     pub(crate) on_unpark: Option<Hook>,
     pub(crate) hooks: Option<Arc<Hooks>>,
@@ -153,11 +153,11 @@ pub(crate) struct Pool {
     pub(crate) blocked: rest::BlockedPolls,
     /// Number of `block_on` calls that wait, on threads that run nothing else.
     waiting_roots: CachePadded<AtomicUsize>,
-    threads: Mutex<Vec<Started>>,
+    threads: Mutex<Vec<ThreadHandle>>,
     started: OnceLock<Result<(), StartFailure>>,
     /// The threads of the pool that have not ended yet.
     alive: stop::Alive,
-    around: OnceLock<Around>,
+    around: OnceLock<ThreadWrapper>,
     pub(crate) seeds: Option<Seeds>,
     belongs: local::Belongs,
     pub(crate) unhandled: Unhandled,
@@ -292,7 +292,7 @@ impl Pool {
     }
 
     /// Wraps `around` round the life of each thread that is started from now on.
-    pub(crate) fn surround(&self, around: Around) {
+    pub(crate) fn surround(&self, around: ThreadWrapper) {
         assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
     }
 
@@ -303,7 +303,7 @@ impl Pool {
         if self.started.get().is_none() {
             // A user's function that names threads may spawn, and so call this function again.
             let Some(_starting) = current::Starting::new(self) else { return Ok(()) };
-            let names = self.config.recipe.names(self.config.workers)?;
+            let names = self.config.thread_config.names(self.config.workers)?;
             self.started.get_or_init(|| self.start_threads(names));
         }
         match self.started.get() {
@@ -341,9 +341,9 @@ impl Pool {
             let Some(core) = self.free_cores.take() else { return Ok(()) };
             let slot = Handoff::reserved(core);
             self.alive.add();
-            let thread = self.config.recipe.start(name, self.around.get().cloned(), {
+            let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
                 let (pool, slot) = (self.clone(), slot.clone());
-                Life {
+                ThreadMain {
                     before: || (),
                     body: move || handoff::run_worker(&slot),
                     after: move || pool.alive.remove(),

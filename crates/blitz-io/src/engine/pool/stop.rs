@@ -82,7 +82,7 @@ use crate::engine::{
         futex::Futex,
         lock, weakened,
     },
-    threads::{Life, Started},
+    threads::{ThreadHandle, ThreadMain},
     work::task::{arena::Arena, cell::Header, poll},
 };
 
@@ -296,7 +296,7 @@ impl Pool {
     /// deadline passes first.
     pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) -> bool {
         // A worker may get here inside `block_in_place`, and must not wait for itself.
-        let own = u32::from(lock(&self.threads).iter().any(Started::is_current));
+        let own = u32::from(lock(&self.threads).iter().any(ThreadHandle::is_current));
         wait_for(&self.ended.left, 0, deadline) && self.alive.wait(own, deadline)
     }
 
@@ -379,9 +379,9 @@ impl Pool {
     pub(crate) fn start_helper(self: &Arc<Self>, body: impl FnOnce() + Send + 'static) -> bool {
         self.alive.add();
         let pool = self.clone();
-        let life = Life { before: || (), body, after: move || pool.alive.remove() };
+        let thread_main = ThreadMain { before: || (), body, after: move || pool.alive.remove() };
         let around = self.around.get().cloned();
-        match self.config.recipe.start(HELPER_NAME.to_owned(), around, life) {
+        match self.config.thread_config.start(HELPER_NAME.to_owned(), around, thread_main) {
             Ok(thread) => {
                 lock(&self.threads).push(thread);
                 true
@@ -591,13 +591,13 @@ pub(crate) mod tests {
     use crate::engine::{
         pool::{Config, Pool, current::Held, drive},
         prim::{Arc, ids::Tally, model, thread},
-        threads::Recipe,
+        threads::ThreadConfig,
         work::task::cell::Label,
     };
 
     /// Returns the settings of a pool that no thread works for.
     pub(crate) fn config(workers: usize, threaded: bool) -> Config {
-        let recipe = Recipe {
+        let thread_config = ThreadConfig {
             one_name: None,
             name: Plain::new(String::new),
             stack_size: None,
@@ -611,7 +611,7 @@ pub(crate) mod tests {
             lifo_slot: true,
             global_queue_interval: None,
             tick_polls: 128,
-            recipe,
+            thread_config,
             on_park: None,
             on_unpark: None,
             hooks: None,

@@ -1,8 +1,8 @@
 //! Windows: the console calls a function of ours, on a thread that it starts for it.
 //!
-//! So no bell is needed: that thread wakes the listeners. For three of the events the process is
-//! ended when the function returns. So the function does not return if there is a listener, and the
-//! program has the time that the system grants it.
+//! So no notifier is needed: that thread wakes the listeners. For three of the events the process
+//! is ended when the function returns. So the function does not return if there is a listener, and
+//! the program has the time that the system grants it.
 
 use std::{
     io,
@@ -17,12 +17,12 @@ use windows_sys::{
     core::BOOL,
 };
 
-use super::{Hall, KINDS, Listening};
+use super::{KINDS, SignalListener, SignalRegistry};
 use crate::engine::prim::{OnceLock, thread};
 
 /// An event that the console reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum ConsoleEvent {
     C,
     Break,
     Close,
@@ -30,7 +30,7 @@ pub(crate) enum Event {
     Shutdown,
 }
 
-impl Event {
+impl ConsoleEvent {
     fn number(self) -> u32 {
         match self {
             Self::C => CTRL_C_EVENT,
@@ -41,15 +41,15 @@ impl Event {
         }
     }
 
-    /// Returns the event's index in the hall.
+    /// Returns the event's index in the registry.
     fn kind(self) -> usize {
         self.number() as usize
     }
 }
 
-fn hall() -> &'static Hall<()> {
-    static HALL: OnceLock<Hall<()>> = OnceLock::new();
-    HALL.get_or_init(Hall::new)
+fn registry() -> &'static SignalRegistry<()> {
+    static REGISTRY: OnceLock<SignalRegistry<()>> = OnceLock::new();
+    REGISTRY.get_or_init(SignalRegistry::new)
 }
 
 static INSTALLED: Mutex<bool> = Mutex::new(false);
@@ -58,7 +58,7 @@ static INSTALLED: Mutex<bool> = Mutex::new(false);
 ///
 /// # Errors
 /// If the system refuses to install the handler.
-pub(crate) fn install(event: Event) -> io::Result<Listening<'static, ()>> {
+pub(crate) fn install(event: ConsoleEvent) -> io::Result<SignalListener<'static, ()>> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*installed {
         // SAFETY: the function has the required signature, and is never unloaded.
@@ -68,7 +68,7 @@ pub(crate) fn install(event: Event) -> io::Result<Listening<'static, ()>> {
         *installed = true;
     }
     drop(installed);
-    Ok(hall().listen(event.kind()))
+    Ok(registry().listen(event.kind()))
 }
 
 /// Handles an event of the console; called by the system.
@@ -77,12 +77,12 @@ pub(crate) fn install(event: Event) -> io::Result<Listening<'static, ()>> {
 /// 1. There is no obligation: the argument is only a number.
 unsafe extern "system" fn called(event: u32) -> BOOL {
     let kind = event as usize;
-    if kind >= KINDS || !hall().is_listened_to(kind) {
+    if kind >= KINDS || !registry().is_listened_to(kind) {
         // The event is left to the next handler.
         return 0;
     }
-    hall().count(kind);
-    hall().tell(kind);
+    registry().count(kind);
+    registry().dispatch(kind);
     if matches!(event, CTRL_CLOSE_EVENT | CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT) {
         // Returning would end the process before the listeners had their turn.
         loop {

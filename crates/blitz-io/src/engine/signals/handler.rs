@@ -10,19 +10,19 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{Hall, KINDS, Pipe};
+use super::{KINDS, SignalRegistry, WakePipe};
 use crate::engine::prim::OnceLock;
 
-/// Returns the hall of the process.
-pub(crate) fn hall() -> &'static Hall<Pipe> {
-    static HALL: OnceLock<Hall<Pipe>> = OnceLock::new();
-    HALL.get_or_init(Hall::new)
+/// Returns the registry of the process.
+pub(crate) fn registry() -> &'static SignalRegistry<WakePipe> {
+    static REGISTRY: OnceLock<SignalRegistry<WakePipe>> = OnceLock::new();
+    REGISTRY.get_or_init(SignalRegistry::new)
 }
 
 /// The kinds for which our handler is installed. The lock is std's, because no model has handlers.
 static INSTALLED: Mutex<[bool; KINDS]> = Mutex::new([false; KINDS]);
 
-/// Counts every delivery of that signal from now on, and returns its index in the hall.
+/// Counts every delivery of that signal from now on, and returns its index in the registry.
 ///
 /// # Errors
 /// If the system has no signal of that number, or refuses a handler for it.
@@ -34,10 +34,10 @@ pub(crate) fn install(signal: c_int) -> io::Result<usize> {
     })?;
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if !installed[kind] {
-        let hall = hall();
-        // SAFETY: `deliver` counts, reads words and bells, and writes into pipes: it takes no lock,
-        // allocates no memory, and cannot panic (`kind` is in bounds).
-        unsafe { signal_hook_registry::register(signal, move || hall.deliver(kind)) }?;
+        let registry = registry();
+        // SAFETY: `deliver` counts, reads words and notifiers, and writes into pipes: it takes no
+        // lock, allocates no memory, and cannot panic (`kind` is in bounds).
+        unsafe { signal_hook_registry::register(signal, move || registry.deliver(kind)) }?;
         installed[kind] = true;
     }
     Ok(kind)

@@ -1,6 +1,6 @@
-//! The listeners of one kind of signal: a seat for each, with its waker.
+//! The listeners of one kind of signal: a slot for each, with its waker.
 //!
-//! Seats are behind a lock, which is held for a few instructions: to add one, to remove one, and to
+//! Slots are behind a lock, which is held for a few instructions: to add one, to remove one, and to
 //! take wakers, which are called after it was released. A waker itself is in a [`WakerCell`], so a
 //! poll takes no lock.
 
@@ -9,51 +9,51 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use super::Hall;
+use super::SignalRegistry;
 use crate::engine::{
     prim::{lock, weakened},
     wait::waker_cell::WakerCell,
     work::task::budget,
 };
 
-/// The seats of one kind.
+/// The slots of one kind.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    seats: Vec<Option<Arc<WakerCell>>>,
+    slots: Vec<Option<Arc<WakerCell>>>,
     free: Vec<usize>,
 }
 
 impl Listeners {
     pub(super) fn new() -> Self {
-        Self { seats: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn add(&mut self) -> (usize, Arc<WakerCell>) {
         let cell = Arc::new(WakerCell::new());
-        let seat = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(None);
-            self.seats.len() - 1
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
         });
-        self.seats[seat] = Some(cell.clone());
-        (seat, cell)
+        self.slots[slot] = Some(cell.clone());
+        (slot, cell)
     }
 
-    fn leave(&mut self, seat: usize) -> Option<Arc<WakerCell>> {
-        self.free.push(seat);
-        let cell = self.seats[seat].take();
-        if self.free.len() == self.seats.len() {
+    fn remove(&mut self, slot: usize) -> Option<Arc<WakerCell>> {
+        self.free.push(slot);
+        let cell = self.slots[slot].take();
+        if self.free.len() == self.slots.len() {
             // This was the last listener, so the memory that many listeners needed is freed.
-            (self.seats, self.free) = (Vec::new(), Vec::new());
+            (self.slots, self.free) = (Vec::new(), Vec::new());
         }
         cell
     }
 
-    /// Takes the next waker from `seat` on, and moves `seat` past it. A listener that is added
+    /// Takes the next waker from `slot` on, and moves `slot` past it. A listener that is added
     /// after the walk has begun need not be woken, because it begins with the count that is being
     /// dispatched.
-    pub(super) fn take_from(&mut self, seat: &mut usize) -> Option<Waker> {
-        while let Some(cell) = self.seats.get(*seat) {
-            *seat += 1;
+    pub(super) fn take_from(&mut self, slot: &mut usize) -> Option<Waker> {
+        while let Some(cell) = self.slots.get(*slot) {
+            *slot += 1;
             if let Some(waker) = cell.as_ref().and_then(|cell| cell.take()) {
                 return Some(waker);
             }
@@ -63,53 +63,53 @@ impl Listeners {
 
     #[cfg(any(windows, test))]
     pub(super) fn count(&self) -> usize {
-        self.seats.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 }
 
 /// A listener of one kind of signal.
-pub(crate) struct Listening<'a, P> {
-    hall: &'a Hall<P>,
+pub(crate) struct SignalListener<'a, P> {
+    registry: &'a SignalRegistry<P>,
     kind: usize,
-    seat: usize,
+    slot: usize,
     cell: Arc<WakerCell>,
     /// The last delivery that this listener has seen.
     seen: u64,
 }
 
-impl<'a, P> Listening<'a, P> {
+impl<'a, P> SignalListener<'a, P> {
     pub(super) fn new(
-        hall: &'a Hall<P>,
+        registry: &'a SignalRegistry<P>,
         kind: usize,
-        seat: usize,
+        slot: usize,
         cell: Arc<WakerCell>,
         seen: u64,
     ) -> Self {
-        Self { hall, kind, seat, cell, seen }
+        Self { registry, kind, slot, cell, seen }
     }
 
     /// Returns `Ready` if there was a delivery since the last time; many deliveries are merged into
     /// one.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let unit = ready!(budget::poll_proceed(cx));
-        if !self.look() {
+        if !self.see_delivery() {
             // L2, and then L3: registers the waker, and checks again.
             self.cell.register(cx.waker());
-            if weakened!("signal_listener_looks_again") || !self.look() {
+            if weakened!("signal_listener_checks_again") || !self.see_delivery() {
                 return Poll::Pending;
             }
         }
         unit.spend();
-        if !weakened!("signal_listener_tells") {
-            // The signal may have come before any bell was heard.
-            self.hall.tell(self.kind);
+        if !weakened!("signal_listener_dispatches") {
+            // The signal may have come before any notification was handled.
+            self.registry.dispatch(self.kind);
         }
         Poll::Ready(())
     }
 
     /// Performs L1: returns whether there is a new delivery, and marks it as seen.
-    fn look(&mut self) -> bool {
-        let delivered = self.hall.delivered(self.kind);
+    fn see_delivery(&mut self) -> bool {
+        let delivered = self.registry.delivered(self.kind);
         let is_new = delivered > self.seen;
         self.seen = self.seen.max(delivered);
         is_new
@@ -121,17 +121,17 @@ impl<'a, P> Listening<'a, P> {
     }
 }
 
-impl<P> Drop for Listening<'_, P> {
+impl<P> Drop for SignalListener<'_, P> {
     fn drop(&mut self) {
-        let cell = lock(&self.hall.listeners[self.kind]).leave(self.seat);
+        let cell = lock(&self.registry.listeners[self.kind]).remove(self.slot);
         // The cell may hold a user's waker, so it is dropped here: the lock was released at the end
         // of the statement above.
         drop(cell);
     }
 }
 
-impl<P> std::fmt::Debug for Listening<'_, P> {
+impl<P> std::fmt::Debug for SignalListener<'_, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listening").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("SignalListener").field("kind", &self.kind).finish_non_exhaustive()
     }
 }

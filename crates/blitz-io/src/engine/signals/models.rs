@@ -1,83 +1,84 @@
-//! Models of deliveries against threads that put up bells, hear, listen and leave.
+//! Models of deliveries against threads that acquire notifiers, dispatch, listen and leave.
 
 use std::task::{Context, Poll};
 
-use super::{Hall, Listening, bells::Rings};
+use super::{SignalListener, SignalRegistry, notifiers::Notifies};
 use crate::engine::{
     prim::{Arc, AtomicUsize, Ordering::Relaxed, model, parker::Parker, thread},
-    wait::{bell::Bell as Wakes, gate::Gate},
+    wait::{coalescer::Coalescer, test_waker::CountingWaker},
 };
 
-/// A bell on whose next ring a thread can wait.
-struct Rung(std::sync::Arc<Parker>);
+/// A notifier on whose next notification a thread can wait.
+struct ModelPipe(std::sync::Arc<Parker>);
 
-impl Rings for Rung {
-    fn ring(&self) {
+impl Notifies for ModelPipe {
+    fn notify(&self) {
         self.0.unpark();
     }
 }
 
-type Shared = Arc<Hall<Rung>>;
+type Shared = Arc<SignalRegistry<ModelPipe>>;
 
 const KIND: usize = 1;
 
-fn hall() -> Shared {
-    Arc::new(Hall::new())
+fn registry() -> Shared {
+    Arc::new(SignalRegistry::new())
 }
 
-fn bell() -> (std::sync::Arc<Parker>, Rung) {
+fn notifier() -> (std::sync::Arc<Parker>, ModelPipe) {
     let parker = std::sync::Arc::new(Parker::new());
-    (parker.clone(), Rung(parker))
+    (parker.clone(), ModelPipe(parker))
 }
 
 /// Runs a handler on a thread of its own.
-fn deliverer(hall: &Shared) -> thread::JoinHandle<()> {
-    let hall = hall.clone();
-    thread::spawn(move || hall.deliver(KIND))
+fn deliverer(registry: &Shared) -> thread::JoinHandle<()> {
+    let registry = registry.clone();
+    thread::spawn(move || registry.deliver(KIND))
 }
 
-/// Does a runtime's part: puts a bell up, and hears until `count` deliveries were dispatched.
-fn hear_until(hall: &Hall<Rung>, count: u64) {
-    let (parker, rung) = bell();
-    let bell = hall.put_up(|| Ok(rung)).unwrap();
-    hall.tell_all();
-    while told(hall) < count {
+/// Does a runtime's part: acquires a notifier, and dispatches until `count` deliveries were
+/// dispatched.
+fn dispatch_until(registry: &SignalRegistry<ModelPipe>, count: u64) {
+    let (parker, pipe) = notifier();
+    let notifier = registry.acquire(|| Ok(pipe)).unwrap();
+    registry.dispatch_all();
+    while dispatched(registry) < count {
         parker.park();
-        hall.hear(bell);
+        registry.dispatch_for(notifier);
     }
-    hall.take_down(bell);
+    registry.release(notifier);
 }
 
-fn told(hall: &Hall<Rung>) -> u64 {
+fn dispatched(registry: &SignalRegistry<ModelPipe>) -> u64 {
     // Relaxed: a number, which orders nothing.
-    hall.told[KIND].load(Relaxed)
+    registry.dispatched[KIND].load(Relaxed)
 }
 
 /// Waits until the listener sees a delivery; a lost wake-up would be a deadlock.
-fn until_told(listening: &mut Listening<'_, Rung>) {
-    let wakes = Wakes::new();
-    let waker = wakes.waker();
+fn wait_for_delivery(listening: &mut SignalListener<'_, ModelPipe>) {
+    let counter = CountingWaker::new();
+    let waker = counter.waker();
     while listening.poll(&mut Context::from_waker(&waker)).is_pending() {
-        wakes.listen();
+        counter.wait();
     }
 }
 
 #[test]
-fn a_delivery_against_a_new_bell_is_heard() {
+fn a_delivery_against_a_new_notifier_is_dispatched() {
     model(|| {
-        let hall = hall();
-        let handler = deliverer(&hall);
-        hear_until(&hall, 1);
+        let registry = registry();
+        let handler = deliverer(&registry);
+        dispatch_until(&registry, 1);
         handler.join().unwrap();
     });
 }
 
 #[test]
-fn a_delivery_against_a_bell_being_heard_is_heard() {
+fn a_delivery_against_a_reset_is_dispatched() {
     model(|| {
-        let hall = hall();
-        let handlers = [deliverer(&hall), deliverer(&hall)];
-        hear_until(&hall, 2);
+        let registry = registry();
+        let handlers = [deliverer(&registry), deliverer(&registry)];
+        dispatch_until(&registry, 2);
         handlers.into_iter().for_each(|handler| handler.join().unwrap());
     });
 }
@@ -85,43 +86,43 @@ fn a_delivery_against_a_bell_being_heard_is_heard() {
 #[test]
 fn a_delivery_against_a_new_listener_is_seen() {
     model(|| {
-        let hall = hall();
-        let mut listening = hall.listen(KIND);
-        let hears = thread::spawn({
-            let hall = hall.clone();
+        let registry = registry();
+        let mut listening = registry.listen(KIND);
+        let dispatcher = thread::spawn({
+            let registry = registry.clone();
             move || {
-                hall.deliver(KIND);
-                hall.tell_all();
+                registry.deliver(KIND);
+                registry.dispatch_all();
             }
         });
-        until_told(&mut listening);
-        assert_eq!(told(&hall), 1, "a newcomer would be told of what is past");
+        wait_for_delivery(&mut listening);
+        assert_eq!(dispatched(&registry), 1, "a new listener would see what is past");
         // One delivery is reported once.
-        let waker = Wakes::new().waker();
+        let waker = CountingWaker::new().waker();
         let again = listening.poll(&mut Context::from_waker(&waker));
         assert_eq!(again, Poll::Pending);
-        hears.join().unwrap();
+        dispatcher.join().unwrap();
     });
 }
 
 #[test]
-fn two_who_hear_tell_everybody() {
+fn two_dispatchers_wake_every_listener() {
     model(|| {
-        let hall = hall();
-        let mut listening = hall.listen(KIND);
-        let tellers: [_; 2] = std::array::from_fn(|_| {
-            let hall = hall.clone();
+        let registry = registry();
+        let mut listening = registry.listen(KIND);
+        let dispatchers: [_; 2] = std::array::from_fn(|_| {
+            let registry = registry.clone();
             thread::spawn(move || {
-                hall.deliver(KIND);
-                hall.tell_all();
+                registry.deliver(KIND);
+                registry.dispatch_all();
             })
         });
-        until_told(&mut listening);
-        tellers.into_iter().for_each(|teller| teller.join().unwrap());
-        assert_eq!(told(&hall), 2, "what was told is never taken back");
+        wait_for_delivery(&mut listening);
+        dispatchers.into_iter().for_each(|dispatcher| dispatcher.join().unwrap());
+        assert_eq!(dispatched(&registry), 2, "what was dispatched is never taken back");
         // So a new listener does not see deliveries that are long past.
-        let mut late = hall.listen(KIND);
-        let waker = Wakes::new().waker();
+        let mut late = registry.listen(KIND);
+        let waker = CountingWaker::new().waker();
         assert!(late.poll(&mut Context::from_waker(&waker)).is_pending());
     });
 }
@@ -129,71 +130,71 @@ fn two_who_hear_tell_everybody() {
 #[test]
 fn one_delivery_wakes_a_listener_once() {
     model(|| {
-        let hall = hall();
-        let mut listening = hall.listen(KIND);
-        let wakes = Wakes::new();
-        let waker = wakes.waker();
+        let registry = registry();
+        let mut listening = registry.listen(KIND);
+        let counter = CountingWaker::new();
+        let waker = counter.waker();
         assert!(listening.poll(&mut Context::from_waker(&waker)).is_pending());
-        hall.deliver(KIND);
-        hall.tell_all();
+        registry.deliver(KIND);
+        registry.dispatch_all();
         assert!(listening.poll(&mut Context::from_waker(&waker)).is_ready());
-        // The listener waits for the next delivery now; hearing another bell for the first must not
+        // The listener waits for the next delivery now; dispatching the first once more must not
         // wake it.
         assert!(listening.poll(&mut Context::from_waker(&waker)).is_pending());
-        hall.tell_all();
-        assert_eq!(wakes.rung(), 1);
+        registry.dispatch_all();
+        assert_eq!(counter.wake_count(), 1);
     });
 }
 
 #[test]
-fn a_listener_that_leaves_against_a_delivery_is_let_go() {
+fn a_listener_that_leaves_against_a_delivery_is_dropped() {
     model(|| {
-        let hall = hall();
-        let wakes = Wakes::new();
-        let teller = thread::spawn({
-            let hall = hall.clone();
+        let registry = registry();
+        let counter = CountingWaker::new();
+        let dispatcher = thread::spawn({
+            let registry = registry.clone();
             move || {
-                hall.deliver(KIND);
-                hall.tell_all();
+                registry.deliver(KIND);
+                registry.dispatch_all();
             }
         });
-        let mut listening = hall.listen(KIND);
-        let waker = wakes.waker();
+        let mut listening = registry.listen(KIND);
+        let waker = counter.waker();
         let _ = listening.poll(&mut Context::from_waker(&waker));
         drop((listening, waker));
-        teller.join().unwrap();
-        assert!(!hall.is_listened_to(KIND));
-        assert_eq!(std::sync::Arc::strong_count(&wakes), 1, "its waker was dropped");
+        dispatcher.join().unwrap();
+        assert!(!registry.is_listened_to(KIND));
+        assert_eq!(std::sync::Arc::strong_count(&counter), 1, "its waker was dropped");
     });
 }
 
 #[test]
-fn a_bell_that_is_given_on_is_heard_by_the_next() {
+fn a_notifier_that_is_reused_notifies_its_next_owner() {
     model(|| {
-        let hall = hall();
-        let (parker, rung) = bell();
-        let first = hall.put_up(|| Ok(rung)).unwrap();
-        let handler = deliverer(&hall);
-        hall.take_down(first);
-        let second = hall.put_up(|| unreachable!("there is one to spare")).unwrap();
+        let registry = registry();
+        let (parker, pipe) = notifier();
+        let first = registry.acquire(|| Ok(pipe)).unwrap();
+        let handler = deliverer(&registry);
+        registry.release(first);
+        let second = registry.acquire(|| unreachable!("there is one to spare")).unwrap();
         assert!(std::ptr::eq(first, second));
-        hall.tell_all();
-        while told(&hall) < 1 {
+        registry.dispatch_all();
+        while dispatched(&registry) < 1 {
             parker.park();
-            hall.hear(second);
+            registry.dispatch_for(second);
         }
         handler.join().unwrap();
     });
 }
 
 #[test]
-fn a_second_call_while_one_hears_is_heard() {
+fn a_second_call_while_one_runs_is_served() {
     model(|| {
-        let shared = Arc::new((Gate::new(), AtomicUsize::new(0), AtomicUsize::new(0)));
-        let call = |shared: &(Gate, AtomicUsize, AtomicUsize)| {
+        let shared = Arc::new((Coalescer::new(), AtomicUsize::new(0), AtomicUsize::new(0)));
+        let call = |shared: &(Coalescer, AtomicUsize, AtomicUsize)| {
             // Relaxed, all: the gate orders them.
             shared.1.fetch_add(1, Relaxed);
-            shared.0.pass(|| shared.2.store(shared.1.load(Relaxed), Relaxed));
+            shared.0.run(|| shared.2.store(shared.1.load(Relaxed), Relaxed));
         };
         let other = thread::spawn({
             let shared = shared.clone();

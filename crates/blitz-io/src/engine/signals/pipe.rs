@@ -1,5 +1,5 @@
-//! The descriptor behind a bell: a pipe with a byte in it, or none. On Linux it is an eventfd, a
-//! number that is zero or not, which costs half: one descriptor, no buffer.
+//! The descriptor behind a notifier: a pipe with a byte in it, or none. On Linux it is an eventfd,
+//! a number that is zero or not, which costs half: one descriptor, no buffer.
 
 use std::{
     fs::File,
@@ -7,20 +7,21 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
-use super::bells::Rings;
+use super::notifiers::Notifies;
 
 /// A pipe or eventfd; both ends are non-blocking, and children do not inherit them.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct WakePipe {
     reader: File,
     /// The writing end; `None` if the reader is both, as in an eventfd.
     writer: Option<OwnedFd>,
 }
 
-/// The bytes that a ring writes: an eventfd takes eight bytes, for a number that is not zero.
-const RING: [u8; 8] = 1_u64.to_ne_bytes();
+/// The bytes that a notification writes: an eventfd takes eight bytes, for a number that is not
+/// zero.
+const NOTIFY: [u8; 8] = 1_u64.to_ne_bytes();
 
-impl Pipe {
+impl WakePipe {
     #[cfg(target_os = "linux")]
     pub(crate) fn new() -> io::Result<Self> {
         use std::os::fd::FromRawFd;
@@ -43,7 +44,7 @@ impl Pipe {
         Ok(Self { reader: reader.into(), writer: Some(writer) })
     }
 
-    /// Returns the descriptor that becomes readable when the bell rings.
+    /// Returns the descriptor that becomes readable when the notifier is notified.
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }
@@ -58,13 +59,13 @@ impl Pipe {
     }
 }
 
-impl Rings for Pipe {
-    fn ring(&self) {
+impl Notifies for WakePipe {
+    fn notify(&self) {
         let writer =
             self.writer.as_ref().map_or_else(|| self.reader.as_raw_fd(), AsRawFd::as_raw_fd);
         // SAFETY: the bytes are read before the call returns. `write` is one of the calls that a
         // signal handler may make; `errno` is preserved by the code that called the handler.
-        let _ = unsafe { libc::write(writer, RING.as_ptr().cast(), RING.len()) };
+        let _ = unsafe { libc::write(writer, NOTIFY.as_ptr().cast(), NOTIFY.len()) };
         // The only possible error is a full pipe, and that will be read anyway.
     }
 }

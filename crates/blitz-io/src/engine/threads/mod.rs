@@ -10,11 +10,11 @@ pub(crate) mod service;
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
 /// A wrapper that the layer above puts around the life of each thread.
-pub(crate) type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+pub(crate) type ThreadWrapper = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 /// The settings with which a runtime starts its threads.
 #[derive(Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct ThreadConfig {
     pub(crate) name: Arc<dyn Fn() -> String + Send + Sync>,
     /// The name, if all threads share it and no function of the user has to be called for it.
     pub(crate) one_name: Option<Arc<str>>,
@@ -23,27 +23,27 @@ pub(crate) struct Recipe {
     pub(crate) on_stop: Option<Hook>,
 }
 
-impl fmt::Debug for Recipe {
+impl fmt::Debug for ThreadConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recipe").field("stack_size", &self.stack_size).finish_non_exhaustive()
+        f.debug_struct("ThreadConfig").field("stack_size", &self.stack_size).finish_non_exhaustive()
     }
 }
 
 /// A thread that was started. The owner joins it or leaves it detached.
 #[derive(Debug)]
-pub(crate) struct Started(thread::JoinHandle<()>);
+pub(crate) struct ThreadHandle(thread::JoinHandle<()>);
 
 /// The life of a thread: its first act, the body between the hooks, and its last act.
-pub(crate) struct Life<F, B, A> {
+pub(crate) struct ThreadMain<F, B, A> {
     pub(crate) before: F,
     pub(crate) body: B,
     pub(crate) after: A,
 }
 
 /// Guard that runs the last act of a thread, also if a bug of ours unwinds the thread.
-struct Last<A: FnOnce()>(Option<A>);
+struct OnExit<A: FnOnce()>(Option<A>);
 
-impl<A: FnOnce()> Drop for Last<A> {
+impl<A: FnOnce()> Drop for OnExit<A> {
     fn drop(&mut self) {
         if let Some(act) = self.0.take() {
             act();
@@ -54,9 +54,9 @@ impl<A: FnOnce()> Drop for Last<A> {
 /// Guard that aborts the process if the body of a thread unwinds. Bodies catch panics of users'
 /// code, so an unwind is a bug of ours, or the system took something away (a closed descriptor).
 /// The thread would take a core with it, and the shutdown of the runtime would wait for ever.
-struct AbortOnUnwind;
+struct AbortOnThreadUnwind;
 
-impl Drop for AbortOnUnwind {
+impl Drop for AbortOnThreadUnwind {
     fn drop(&mut self) {
         // Tests and models report the panic instead.
         if !cfg!(test) {
@@ -66,7 +66,7 @@ impl Drop for AbortOnUnwind {
     }
 }
 
-impl Recipe {
+impl ThreadConfig {
     /// Returns names for `count` threads, as the user's function gives them.
     ///
     /// # Errors
@@ -92,9 +92,9 @@ impl Recipe {
     pub(crate) fn start<F, B, A>(
         &self,
         name: String,
-        around: Option<Around>,
-        life: Life<F, B, A>,
-    ) -> io::Result<Started>
+        around: Option<ThreadWrapper>,
+        thread_main: ThreadMain<F, B, A>,
+    ) -> io::Result<ThreadHandle>
     where
         F: FnOnce() + Send + 'static,
         B: FnOnce() + Send + 'static,
@@ -106,19 +106,19 @@ impl Recipe {
         }
         let (on_start, on_stop) = (self.on_start.clone(), self.on_stop.clone());
         #[cfg(all(unix, not(blitz_loom)))]
-        let mask = service::starters();
+        let mask = service::starter_mask();
         let thread = builder.spawn(move || {
             #[cfg(all(unix, not(blitz_loom)))]
             if let Some(mask) = mask {
                 mask.set();
             }
-            let Life { before, body, after } = life;
-            let _last = Last(Some(after));
+            let ThreadMain { before, body, after } = thread_main;
+            let _last = OnExit(Some(after));
             before();
             let mut body = Some(body);
             let mut whole = || {
                 run_hook(on_start.as_ref());
-                let unwinding = AbortOnUnwind;
+                let unwinding = AbortOnThreadUnwind;
                 body.take().expect("a thread lives once")();
                 std::mem::forget(unwinding);
                 run_hook(on_stop.as_ref());
@@ -128,11 +128,11 @@ impl Recipe {
                 None => whole(),
             }
         })?;
-        Ok(Started(thread))
+        Ok(ThreadHandle(thread))
     }
 }
 
-impl Started {
+impl ThreadHandle {
     /// Returns true if this is the calling thread.
     pub(crate) fn is_current(&self) -> bool {
         self.0.thread().id() == thread::current().id()
@@ -154,7 +154,7 @@ impl Started {
     }
 }
 
-impl Started {
+impl ThreadHandle {
     /// Waits until the thread has ended, including the destructors of its thread-locals, or until
     /// `deadline` if there is one. A thread that takes longer is detached. Returns at once if the
     /// caller is that thread.
@@ -167,7 +167,7 @@ impl Started {
 }
 
 #[cfg(all(target_os = "linux", not(blitz_loom)))]
-fn join_timed(started: Started, deadline: Instant) {
+fn join_timed(started: ThreadHandle, deadline: Instant) {
     use std::{
         os::unix::thread::JoinHandleExt,
         ptr,
@@ -177,8 +177,8 @@ fn join_timed(started: Started, deadline: Instant) {
     // The call takes a time of the wall clock. If that clock is set meanwhile, the wait becomes
     // shorter or longer by as much, which is acceptable because only the very end of a thread is
     // waited for.
-    let left = deadline.saturating_duration_since(Instant::now());
-    let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + left;
+    let time_left = deadline.saturating_duration_since(Instant::now());
+    let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + time_left;
     // SAFETY: a `timespec` is plain data, for which all zeros is a valid value.
     let mut at: libc::timespec = unsafe { std::mem::zeroed() };
     at.tv_sec = until.as_secs().try_into().unwrap_or(libc::time_t::MAX);
@@ -196,7 +196,7 @@ fn join_timed(started: Started, deadline: Instant) {
 /// Joins without a limit, because other systems have no timed join. As in Tokio, this waits for
 /// the thread: it has done its last act, and only the destructors of its thread-locals remain.
 #[cfg(not(all(target_os = "linux", not(blitz_loom))))]
-fn join_timed(started: Started, _: Instant) {
+fn join_timed(started: ThreadHandle, _: Instant) {
     started.join();
 }
 

@@ -12,7 +12,7 @@ use std::io;
 use super::thread;
 
 #[cfg(all(unix, not(blitz_loom)))]
-pub(super) use self::mask::{Mask, starters};
+pub(super) use self::mask::{Mask, starter_mask};
 
 /// Starts a service thread.
 ///
@@ -41,16 +41,16 @@ pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
 #[cfg_attr(blitz_loom, allow(dead_code, reason = "models have no service threads"))]
 pub(crate) fn with_starters_mask<T>(f: impl FnOnce() -> T) -> T {
     #[cfg(all(unix, not(blitz_loom)))]
-    if let Some(mask) = starters() {
+    if let Some(mask) = starter_mask() {
         /// Guard that blocks all signals again, also if the function panics.
-        struct Again;
-        impl Drop for Again {
+        struct BlockAgain;
+        impl Drop for BlockAgain {
             fn drop(&mut self) {
                 Mask::block_all();
             }
         }
         mask.set();
-        let _again = Again;
+        let _again = BlockAgain;
         return f();
     }
     f()
@@ -97,7 +97,7 @@ mod mask {
     }
 
     /// Returns the mask for threads that the calling thread starts, if it is a service thread.
-    pub(in super::super) fn starters() -> Option<Mask> {
+    pub(in super::super) fn starter_mask() -> Option<Mask> {
         STARTERS.try_with(Cell::get).unwrap_or(None)
     }
 }

@@ -1,27 +1,27 @@
 //! Records which tasks hold a lock and which wait for it where, to help find a deadlock.
 //!
-//! In debug builds every lock writes into one book: which task holds it, taken at which line of the
-//! source, and which task waits for it at which line. Dumps read it. In release builds the same
+//! In debug builds every lock writes into one registry: which task holds it, taken at which line of
+//! the source, and which task waits for it at which line. Dumps read it. In release builds the same
 //! types are empty and the calls compile to nothing.
 //!
 //! # Invariants
-//! - The book never changes what a lock does: it is written after a lock was taken and before it is
-//!   released, and no code decides anything by it.
-//! - The book holds numbers and source locations, no pointers, so nothing in it can dangle. A
+//! - The registry never changes what a lock does: it is written after a lock was taken and before
+//!   it is released, and no code decides anything by it.
+//! - The registry holds numbers and source locations, no pointers, so nothing in it can dangle. A
 //!   lock's number is assigned at its first use and never given to another lock, so a lock at the
 //!   address of an earlier one has none of its entries.
-//! - No user code runs under the book's locks.
+//! - No user code runs under the registry's locks.
 //!
 //! # Rejected
 //! - The address of the lock as its name: a lock may move while a leaked guard's entry remains, and
 //!   another lock may come to lie at its old address.
 //! - The holders inside the lock: a dump would have to follow a pointer to a lock that may be gone.
-//! - Doing the same in release builds: an uncontended lock is two exchanges, and the book costs
+//! - Doing the same in release builds: an uncontended lock is two exchanges, and the registry costs
 //!   more than that.
 //!
 //! # Checked by
-//! `the_book_knows_who_holds_and_who_waits`, `a_lock_that_ends_leaves_no_entries`,
-//! `one_who_waits_in_two_tasks_is_listed_under_the_last`.
+//! `holders_and_waiters_are_listed`, `a_lock_that_ends_leaves_no_entries`,
+//! `a_future_that_waits_in_two_tasks_is_listed_under_the_last`.
 
 use std::{fmt, panic::Location};
 
@@ -30,12 +30,12 @@ use crate::engine::work::task::cell::Id;
 #[cfg(all(debug_assertions, not(blitz_loom)))]
 mod kept;
 #[cfg(all(debug_assertions, not(blitz_loom)))]
-pub(crate) use self::kept::{Awaiting, Caller, Entry, Name, awaited_by};
+pub(crate) use self::kept::{CallSite, HolderEntry, LockId, WaitEntry, awaited_by};
 
 #[cfg(not(all(debug_assertions, not(blitz_loom))))]
 mod absent;
 #[cfg(not(all(debug_assertions, not(blitz_loom))))]
-pub(crate) use self::absent::{Awaiting, Caller, Entry, Name, awaited_by};
+pub(crate) use self::absent::{CallSite, HolderEntry, LockId, WaitEntry, awaited_by};
 
 /// The task that took a lock, and the place in the source where it did.
 ///
@@ -129,7 +129,7 @@ impl fmt::Display for Holder {
 /// A lock that a task waits for: where the task requested it, and its current holders.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
-pub(crate) struct Awaited {
+pub(crate) struct AwaitedLock {
     pub(crate) location: &'static Location<'static>,
     pub(crate) holders: Vec<Holder>,
 }

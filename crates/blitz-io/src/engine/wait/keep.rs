@@ -9,7 +9,7 @@
 
 use std::{pin::Pin, task::Waker};
 
-use super::line::{Line, Place, Waiter};
+use super::wait_queue::{WaitQueue, Waiter, WaiterState};
 use crate::engine::prim::{store_lock::StoreLock, weakened};
 
 /// Makes sure that a queued waiter will be woken by `waker`, and returns whether it was already
@@ -19,22 +19,22 @@ use crate::engine::prim::{store_lock::StoreLock, weakened};
 /// outside of the lock.
 ///
 /// # Safety
-/// 1. The caller owns the waiter. 2. If the waiter is in a queue, it is in the one that `line_of`
+/// 1. The caller owns the waiter. 2. If the waiter is in a queue, it is in the one that `queue_of`
 ///    finds behind this lock.
 pub(crate) unsafe fn keep_waker<L, D>(
     mutex: &StoreLock<L>,
-    line_of: impl Fn(&mut L) -> &mut Line<D>,
+    queue_of: impl Fn(&mut L) -> &mut WaitQueue<D>,
     waiter: Pin<&Waiter<D>>,
     waker: &Waker,
 ) -> bool {
     // SAFETY: 1. if the waiter is in a queue, it is in this one (our obligation 2).
-    let same = unsafe { line_of(&mut mutex.lock()).would_wake(waiter, waker) };
+    let same = unsafe { queue_of(&mut mutex.lock()).would_wake(waiter, waker) };
     if same == Some(false) && !weakened!("keep_renews_the_waker") {
         let waker = waker.clone();
         // SAFETY: 1. if the waiter is in a queue, it is in this one (our obligation 2).
-        let stale = unsafe { line_of(&mut mutex.lock()).renew(waiter, waker) };
+        let stale = unsafe { queue_of(&mut mutex.lock()).renew(waiter, waker) };
         // The lock was released at the end of the statement above.
         drop(stale);
     }
-    waiter.place() == Place::Left
+    waiter.state() == WaiterState::Dismissed
 }

@@ -72,9 +72,9 @@ use std::{
 };
 
 use super::{
-    batch::{Batch, wake_each},
     keep::keep_waker,
-    line::{Line, Place, Waiter},
+    wait_queue::{WaitQueue, Waiter, WaiterState},
+    wake_list::{WakeList, wake_each},
 };
 use crate::engine::{
     prim::{
@@ -101,11 +101,11 @@ pub(crate) const MAX: usize = usize::MAX >> 3;
 /// A counting semaphore with a FIFO wait queue.
 pub(crate) struct Permits {
     word: AtomicUsize,
-    line: StoreLock<Line<Need>>,
+    waiters: StoreLock<WaitQueue<PermitRequest>>,
 }
 
 /// The request of one waiter.
-struct Need {
+struct PermitRequest {
     wanted: usize,
     /// The number of wanted permits that it has not been given yet. Not zero for a waiter that was
     /// dismissed by a close, which has no permits.
@@ -118,7 +118,7 @@ pub(crate) struct Closed;
 
 /// The reason why there are no permits now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotNow {
+pub(crate) enum NoPermits {
     /// The semaphore was closed, so there never will be.
     Closed,
     /// Too few are free, or other tasks wait for them.
@@ -127,7 +127,7 @@ pub(crate) enum NotNow {
 
 /// The result of an attempt to join the wait queue.
 #[must_use]
-enum Queued {
+enum JoinResult {
     /// The permits belong to the caller, which need not wait.
     Taken,
     Closed,
@@ -144,7 +144,7 @@ impl Permits {
     #[track_caller]
     pub(crate) const fn new(count: usize) -> Self {
         assert_countable(count);
-        Self { word: AtomicUsize::new(count << SHIFT), line: StoreLock::new(Line::new()) }
+        Self { word: AtomicUsize::new(count << SHIFT), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Creates `count` permits, in model builds, where atomics cannot be created in constants.
@@ -152,7 +152,7 @@ impl Permits {
     #[track_caller]
     pub(crate) fn new(count: usize) -> Self {
         assert_countable(count);
-        Self { word: AtomicUsize::new(count << SHIFT), line: StoreLock::new(Line::new()) }
+        Self { word: AtomicUsize::new(count << SHIFT), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Returns the number of free permits, which is zero while a task waits.
@@ -175,7 +175,7 @@ impl Permits {
     /// If `count` is more than [`MAX`].
     #[inline]
     #[track_caller]
-    pub(crate) fn try_acquire(&self, count: usize) -> Result<(), NotNow> {
+    pub(crate) fn try_acquire(&self, count: usize) -> Result<(), NoPermits> {
         assert_countable(count);
         let order = if weakened!("permits_take_acquire") { Relaxed } else { Acquire };
         // Acquire, here and below: a caller that sees CLOSED or takes a permit sees what was done
@@ -183,11 +183,11 @@ impl Permits {
         let mut now = self.word.load(order);
         loop {
             if now & CLOSED != 0 {
-                return Err(NotNow::Closed);
+                return Err(NoPermits::Closed);
             }
             // While a task waits, no permit is free.
             if now >> SHIFT < count {
-                return Err(NotNow::TooFew);
+                return Err(NoPermits::TooFew);
             }
             match self.word.compare_exchange_weak(now, now - count * ONE, order, order) {
                 Ok(_) => return Ok(()),
@@ -204,9 +204,12 @@ impl Permits {
     /// # Panics
     /// If `count` is more than [`MAX`].
     #[track_caller]
-    pub(crate) fn acquire(&self, count: usize) -> Wish<'_> {
+    pub(crate) fn acquire(&self, count: usize) -> AcquireFuture<'_> {
         assert_countable(count);
-        Wish { permits: self, waiter: Waiter::new(Need { wanted: count, missing: count }) }
+        AcquireFuture {
+            permits: self,
+            waiter: Waiter::new(PermitRequest { wanted: count, missing: count }),
+        }
     }
 
     /// Gives permits back, or adds new ones; tasks that wait are served first.
@@ -251,34 +254,39 @@ impl Permits {
     #[cold]
     #[track_caller]
     fn serve_and_add(&self, mut count: usize) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         loop {
-            let left = self.serve(&mut self.line.lock(), count, &mut batch);
-            batch.wake_all();
+            let rest = self.serve(&mut self.waiters.lock(), count, &mut wake_list);
+            wake_list.wake_all();
             // If the queue was emptied meanwhile, WAITING was cleared.
-            if left == 0 || self.add(left) {
+            if rest == 0 || self.add(rest) {
                 return;
             }
-            count = left;
+            count = rest;
         }
     }
 
     /// Performs R3 and R4, under the lock. Returns the number of permits that are left to give: the
     /// wake list is full, or no task waits.
-    fn serve(&self, line: &mut Line<Need>, mut count: usize, batch: &mut Batch) -> usize {
-        while let Some(need) = line.first() {
-            if batch.is_full() {
+    fn serve(
+        &self,
+        waiters: &mut WaitQueue<PermitRequest>,
+        mut count: usize,
+        wake_list: &mut WakeList,
+    ) -> usize {
+        while let Some(request) = waiters.first() {
+            if wake_list.is_full() {
                 return count;
             }
-            let part = count.min(need.missing);
+            let part = count.min(request.missing);
             count -= part;
-            if part < need.missing {
-                need.missing -= if weakened!("permits_part_counts") { 0 } else { part };
+            if part < request.missing {
+                request.missing -= if weakened!("permits_part_counts") { 0 } else { part };
                 return 0;
             }
-            need.missing = 0;
-            batch.push(line.dismiss_first());
-            if line.is_empty() {
+            request.missing = 0;
+            wake_list.push(waiters.dismiss_first());
+            if waiters.is_empty() {
                 self.end_waiting(count);
                 return 0;
             }
@@ -291,17 +299,17 @@ impl Permits {
         // Release: as in `add`, publishes what was done before the release. No permit was free, so
         // nothing can overflow; if `rest` is zero, the sum wraps and so clears the bit.
         let before = self.word.fetch_add((rest * ONE).wrapping_sub(WAITING), Release);
-        debug_assert!(before & WAITING != 0 && before >> SHIFT == 0, "nobody waited: {before:#x}");
+        debug_assert!(before & WAITING != 0 && before >> SHIFT == 0, "no task waited: {before:#x}");
     }
 
     /// Performs A3 and A4, under the lock.
-    fn queue(&self, wanted: usize) -> Queued {
+    fn queue(&self, wanted: usize) -> JoinResult {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
             if now & CLOSED != 0 && !weakened!("permits_queue_sees_closed") {
                 // The closing thread had the lock before us, so we see what it did.
-                return Queued::Closed;
+                return JoinResult::Closed;
             }
             let free = now >> SHIFT;
             let taken = free.min(wanted);
@@ -312,8 +320,8 @@ impl Permits {
             // part. Pairs with the Release in `add`.
             let next = (now - taken * ONE) | mark;
             match self.word.compare_exchange_weak(now, next, Acquire, Relaxed) {
-                Ok(_) if enough => return Queued::Taken,
-                Ok(_) => return Queued::Missing(wanted - taken),
+                Ok(_) if enough => return JoinResult::Taken,
+                Ok(_) => return JoinResult::Missing(wanted - taken),
                 Err(seen) => now = seen,
             }
         }
@@ -337,19 +345,19 @@ impl Permits {
     /// Closes the semaphore: tasks that wait, or come later, are refused. Permits may still be
     /// released.
     pub(crate) fn close(&self) {
-        let line = self.line.lock();
+        let waiters = self.waiters.lock();
         // AcqRel: tasks that are refused see what was done before the close. Pairs with the Acquire
         // in `try_acquire` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
         let mut refund = 0;
         wake_each(
-            line,
-            || self.line.lock(),
-            |line| {
-                let need = line.first()?;
-                refund += need.wanted - need.missing;
-                let waker = line.dismiss_first();
-                if line.is_empty() {
+            waiters,
+            || self.waiters.lock(),
+            |waiters| {
+                let request = waiters.first()?;
+                refund += request.wanted - request.missing;
+                let waker = waiters.dismiss_first();
+                if waiters.is_empty() {
                     self.end_waiting(0);
                 }
                 Some(waker)
@@ -390,13 +398,13 @@ impl fmt::Debug for Permits {
 
 /// The future that [`Permits::acquire`] returns.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
-pub(crate) struct Wish<'a> {
+pub(crate) struct AcquireFuture<'a> {
     permits: &'a Permits,
-    waiter: Waiter<Need>,
+    waiter: Waiter<PermitRequest>,
 }
 
-impl<'a> Wish<'a> {
-    fn waiter(self: Pin<&Self>) -> (&'a Permits, Pin<&Waiter<Need>>) {
+impl<'a> AcquireFuture<'a> {
+    fn waiter(self: Pin<&Self>) -> (&'a Permits, Pin<&Waiter<PermitRequest>>) {
         let permits = self.permits;
         // SAFETY: the waiter is pinned with the future: nothing moves it, and its
         // destructor runs in place.
@@ -407,29 +415,29 @@ impl<'a> Wish<'a> {
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
-        let wanted = unsafe { waiter.with_data(|need| need.wanted) };
+        let wanted = unsafe { waiter.with_data(|request| request.wanted) };
         match permits.try_acquire(wanted) {
             Ok(()) => return Poll::Ready(Ok(())),
-            Err(NotNow::Closed) => return Poll::Ready(Err(Closed)),
-            Err(NotNow::TooFew) => {}
+            Err(NoPermits::Closed) => return Poll::Ready(Err(Closed)),
+            Err(NoPermits::TooFew) => {}
         }
         // Cloning a waker is user code, and so comes before the lock.
         let waker = cx.waker().clone();
-        let mut line = permits.line.lock();
+        let mut waiters = permits.waiters.lock();
         let missing = match permits.queue(wanted) {
-            Queued::Missing(missing) => missing,
+            JoinResult::Missing(missing) => missing,
             ended => {
                 // The lock is released before the waker is dropped, which is user code.
-                drop(line);
+                drop(waiters);
                 drop(waker);
-                let taken = matches!(ended, Queued::Taken);
+                let taken = matches!(ended, JoinResult::Taken);
                 return Poll::Ready(if taken { Ok(()) } else { Err(Closed) });
             }
         };
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
-        unsafe { waiter.with_data(|need| need.missing = missing) };
+        unsafe { waiter.with_data(|request| request.missing = missing) };
         // SAFETY: 1. we own the waiter, and it is OUT. 2. Our `Drop` removes it.
-        unsafe { line.join(waiter, waker) };
+        unsafe { waiters.join(waiter, waker) };
         Poll::Pending
     }
 
@@ -439,7 +447,7 @@ impl<'a> Wish<'a> {
     fn begin_without_budget(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
-        let wanted = unsafe { waiter.with_data(|need| need.wanted) };
+        let wanted = unsafe { waiter.with_data(|request| request.wanted) };
         // There is no queue to join. The task does not take the permits either: to hold them while
         // others run would make those wait for nothing.
         let need_not_wait = permits.is_closed() || permits.available() >= wanted;
@@ -466,52 +474,53 @@ impl<'a> Wish<'a> {
 
     /// Handles a poll of a waiter that was IN: makes sure that the right task will be woken, and
     /// returns `Ready` if the waiter was dismissed.
-    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
+    fn poll_queued(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this queue.
-        let left = unsafe { keep_waker(&permits.line, |line| line, waiter, cx.waker()) };
-        if left { Poll::Ready(()) } else { Poll::Pending }
+        let rest = unsafe { keep_waker(&permits.waiters, |waiters| waiters, waiter, cx.waker()) };
+        if rest { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Returns whether the future waits in the queue for permits, and not for the task's next turn.
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "locks ask"))]
-    pub(crate) fn is_in_line(&self) -> bool {
-        self.waiter.place() == Place::In
+    pub(crate) fn is_queued(&self) -> bool {
+        self.waiter.state() == WaiterState::In
     }
 
     /// Returns the result of a dismissed waiter: it was served, or refused by a close.
     fn end(self: Pin<&Self>) -> Result<(), Closed> {
         let (_, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it has LEFT. 2. The closure does not call `with_data`.
-        let missing = unsafe { waiter.with_data(|need| need.missing) };
+        // SAFETY: 1. we own the waiter, and it is DISMISSED. 2. The closure does not call
+        // `with_data`.
+        let missing = unsafe { waiter.with_data(|request| request.missing) };
         waiter.settle();
         if missing == 0 { Ok(()) } else { Err(Closed) }
     }
 
     /// Leaves the queue; the permits that the waiter was given go to the next.
     #[cold]
-    fn give_up(self: Pin<&Self>) {
+    fn leave_queue(self: Pin<&Self>) {
         let (permits, waiter) = self.waiter();
-        let mut batch = Batch::new();
-        let mut line = permits.line.lock();
+        let mut wake_list = WakeList::new();
+        let mut waiters = permits.waiters.lock();
         // SAFETY: 1. we own the waiter. 2. This is the queue that it joined.
-        let Some(waker) = (unsafe { line.remove(waiter) }) else {
-            // The waiter was dismissed after `place` was read.
-            drop(line);
+        let Some(waker) = (unsafe { waiters.remove(waiter) }) else {
+            // The waiter was dismissed after `state` was read.
+            drop(waiters);
             return self.give_back();
         };
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.
-        let held = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
-        let held = if weakened!("permits_drop_passes_on") { 0 } else { held };
-        let left = if line.is_empty() {
-            permits.end_waiting(held);
+        let granted = unsafe { waiter.with_data(|request| request.wanted - request.missing) };
+        let granted = if weakened!("permits_drop_passes_on") { 0 } else { granted };
+        let rest = if waiters.is_empty() {
+            permits.end_waiting(granted);
             0
         } else {
-            permits.serve(&mut line, held, &mut batch)
+            permits.serve(&mut waiters, granted, &mut wake_list)
         };
-        drop(line);
-        batch.wake_all();
-        permits.release(left);
+        drop(waiters);
+        wake_list.wake_all();
+        permits.release(rest);
         // This comes last, because dropping a waker may panic, and everything else is done by now.
         drop(waker);
     }
@@ -520,30 +529,31 @@ impl<'a> Wish<'a> {
     #[cold]
     fn give_back(self: Pin<&Self>) {
         let (permits, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter, and it has LEFT. 2. The closure does not call `with_data`.
-        let wanted = unsafe { waiter.with_data(|need| need.wanted) };
+        // SAFETY: 1. we own the waiter, and it is DISMISSED. 2. The closure does not call
+        // `with_data`.
+        let wanted = unsafe { waiter.with_data(|request| request.wanted) };
         if self.end().is_ok() && !weakened!("permits_drop_gives_back") {
             permits.release(wanted);
         }
     }
 }
 
-impl Future for Wish<'_> {
+impl Future for AcquireFuture<'_> {
     type Output = Result<(), Closed>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_ref();
-        let place = this.waiter.place();
+        let state = this.waiter.state();
         // A future that only waits needs no budget: budget is for operations that complete at once.
-        if place == Place::Out && !budget::has_remaining_for(cx) {
+        if state == WaiterState::Out && !budget::has_remaining_for(cx) {
             return this.begin_without_budget(cx);
         }
-        if place == Place::In && this.go_on(cx).is_pending() {
+        if state == WaiterState::In && this.poll_queued(cx).is_pending() {
             current::waits_for(WaitReason::Permit);
             return Poll::Pending;
         }
-        if place != Place::Out {
+        if state != WaiterState::Out {
             // The waiter has been dismissed. Another future that is polled before this one may use
             // up the budget of every poll: if this one had to wait for budget, no task would ever
             // get the permits that it was given.
@@ -563,15 +573,15 @@ impl Future for Wish<'_> {
     }
 }
 
-impl Drop for Wish<'_> {
+impl Drop for AcquireFuture<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let this = unsafe { Pin::new_unchecked(&*self) };
-        match this.waiter.place() {
-            Place::Out => {}
-            Place::In => this.give_up(),
-            Place::Left => this.give_back(),
+        match this.waiter.state() {
+            WaiterState::Out => {}
+            WaiterState::In => this.leave_queue(),
+            WaiterState::Dismissed => this.give_back(),
         }
     }
 }

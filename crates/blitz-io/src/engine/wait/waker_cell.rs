@@ -45,7 +45,7 @@
 //! `two_wakes_wake_once`, `a_second_waker_against_a_wake_is_not_lost`,
 //! `a_second_waker_against_two_wakes_is_not_lost`,
 //! `a_cell_dropped_after_a_wake_drops_its_waker_once`,
-//! `two_who_register_at_once_break_nothing`; weakened as `cell_nothing_publishes`,
+//! `two_tasks_that_register_at_once_break_nothing`; weakened as `cell_nothing_publishes`,
 //! `cell_busy_wakes`, `cell_register_sees_taking`, `cell_taken_once`,
 //! `cell_orders`. Wakers that panic: `a_waker_that_panics_leaves_the_cell_usable`.
 
@@ -82,7 +82,7 @@ impl WakerCell {
     /// for something to do after this call, not only before.
     pub(crate) fn register(&self, waker: &Waker) {
         // Relaxed: a guess at whether a clone can be spared.
-        if self.word.load(Relaxed) == FULL && self.keep(waker) {
+        if self.word.load(Relaxed) == FULL && self.register_again(waker) {
             return;
         }
         // Cloning is user code, and so comes before the slot is held.
@@ -95,20 +95,20 @@ impl WakerCell {
         }
         // SAFETY: 1. we claimed the slot.
         let stale = unsafe { self.swap(Some(waker)) };
-        self.let_go(FULL);
+        self.release(FULL);
         // This comes last, because dropping a waker may panic.
         drop(stale);
     }
 
     /// Registers the waker again that the cell holds already. Returns `false` if that is not
     /// `waker`.
-    fn keep(&self, waker: &Waker) -> bool {
+    fn register_again(&self, waker: &Waker) -> bool {
         if !self.claim() {
             return false;
         }
         // SAFETY: 1. we claimed the slot.
         let kept = unsafe { self.would_wake(waker) };
-        self.let_go(if kept.is_some() { FULL } else { EMPTY });
+        self.release(if kept.is_some() { FULL } else { EMPTY });
         kept == Some(true)
     }
 
@@ -125,7 +125,7 @@ impl WakerCell {
         let waker = unsafe { self.swap(None) };
         // This also acquires what the threads released that found TAKING, because we wake for them
         // too.
-        self.let_go(EMPTY);
+        self.release(EMPTY);
         waker
     }
 
@@ -136,7 +136,7 @@ impl WakerCell {
         }
     }
 
-    /// Claims the slot for the caller, which must call `let_go`. Returns `false` if another thread
+    /// Claims the slot for the caller, which must call `release`. Returns `false` if another thread
     /// holds it.
     fn claim(&self) -> bool {
         let taking = if weakened!("cell_register_sees_taking") { TAKING } else { FULL };
@@ -145,7 +145,7 @@ impl WakerCell {
     }
 
     /// Releases the slot; `to` says whether it holds a waker.
-    fn let_go(&self, to: u32) {
+    fn release(&self, to: u32) {
         self.exchange(|_| to);
     }
 
@@ -200,7 +200,7 @@ mod models {
     use super::WakerCell;
     use crate::engine::{
         prim::{Arc, AtomicUsize, Ordering::Relaxed, model, thread},
-        wait::bell::Bell,
+        wait::test_waker::CountingWaker,
     };
 
     /// A cell, and the number of threads that have made something to do.
@@ -220,13 +220,13 @@ mod models {
     }
 
     /// Registers, checks and sleeps, until `callers` threads have called.
-    fn wait_for(shared: &Shared, bell: &std::sync::Arc<Bell>, callers: usize) {
+    fn wait_for(shared: &Shared, counter: &std::sync::Arc<CountingWaker>, callers: usize) {
         loop {
-            shared.0.register(&bell.waker());
+            shared.0.register(&counter.waker());
             if shared.1.load(Relaxed) == callers {
                 return;
             }
-            bell.listen();
+            counter.wait();
             // A task that finds TAKING wakes itself, again and again until the other thread has
             // gone on.
             thread::yield_now();
@@ -236,10 +236,10 @@ mod models {
     #[test]
     fn registered_then_woken_is_seen() {
         model(|| {
-            let (shared, bell) = (shared(), Bell::new());
-            shared.0.register(&bell.waker());
+            let (shared, counter) = (shared(), CountingWaker::new());
+            shared.0.register(&counter.waker());
             let caller = caller(&shared);
-            bell.listen();
+            counter.wait();
             assert_eq!(shared.1.load(Relaxed), 1, "woken before there was something to do");
             caller.join().unwrap();
         });
@@ -248,9 +248,9 @@ mod models {
     #[test]
     fn register_against_two_wakes_misses_none() {
         model(|| {
-            let (shared, bell) = (shared(), Bell::new());
+            let (shared, counter) = (shared(), CountingWaker::new());
             let callers = [caller(&shared), caller(&shared)];
-            wait_for(&shared, &bell, 2);
+            wait_for(&shared, &counter, 2);
             callers.into_iter().for_each(|caller| caller.join().unwrap());
         });
     }
@@ -258,9 +258,9 @@ mod models {
     #[test]
     fn register_against_one_wake_misses_none() {
         model(|| {
-            let (shared, bell) = (shared(), Bell::new());
+            let (shared, counter) = (shared(), CountingWaker::new());
             let caller = caller(&shared);
-            wait_for(&shared, &bell, 1);
+            wait_for(&shared, &counter, 1);
             caller.join().unwrap();
         });
     }
@@ -268,19 +268,19 @@ mod models {
     #[test]
     fn two_wakes_wake_once() {
         model(|| {
-            let (shared, bell) = (shared(), Bell::new());
-            shared.0.register(&bell.waker());
+            let (shared, counter) = (shared(), CountingWaker::new());
+            shared.0.register(&counter.waker());
             let callers = [caller(&shared), caller(&shared)];
             callers.into_iter().for_each(|caller| caller.join().unwrap());
-            assert_eq!(bell.rung(), 1);
-            assert_eq!(std::sync::Arc::strong_count(&bell), 1, "the cell let it go");
+            assert_eq!(counter.wake_count(), 1);
+            assert_eq!(std::sync::Arc::strong_count(&counter), 1, "the cell let it go");
         });
     }
 
     #[test]
     fn a_second_waker_against_a_wake_is_not_lost() {
         model(|| {
-            let (shared, old, new) = (shared(), Bell::new(), Bell::new());
+            let (shared, old, new) = (shared(), CountingWaker::new(), CountingWaker::new());
             shared.0.register(&old.waker());
             let caller = caller(&shared);
             wait_for(&shared, &new, 1);
@@ -293,7 +293,7 @@ mod models {
     #[test]
     fn a_second_waker_against_two_wakes_is_not_lost() {
         model(|| {
-            let (shared, old, new) = (shared(), Bell::new(), Bell::new());
+            let (shared, old, new) = (shared(), CountingWaker::new(), CountingWaker::new());
             shared.0.register(&old.waker());
             let callers = [caller(&shared), caller(&shared)];
             wait_for(&shared, &new, 2);
@@ -304,29 +304,29 @@ mod models {
     #[test]
     fn a_cell_dropped_after_a_wake_drops_its_waker_once() {
         model(|| {
-            let (shared, bell) = (shared(), Bell::new());
-            shared.0.register(&bell.waker());
+            let (shared, counter) = (shared(), CountingWaker::new());
+            shared.0.register(&counter.waker());
             let caller = caller(&shared);
             // The last of the two threads drops the cell.
             drop(shared);
             caller.join().unwrap();
-            assert_eq!((bell.rung(), std::sync::Arc::strong_count(&bell)), (1, 1));
+            assert_eq!((counter.wake_count(), std::sync::Arc::strong_count(&counter)), (1, 1));
         });
     }
 
     #[test]
-    fn two_who_register_at_once_break_nothing() {
+    fn two_tasks_that_register_at_once_break_nothing() {
         model(|| {
-            let (shared, bells) = (shared(), [Bell::new(), Bell::new()]);
+            let (shared, counters) = (shared(), [CountingWaker::new(), CountingWaker::new()]);
             let other = thread::spawn({
-                let (shared, bell) = (shared.clone(), bells[1].clone());
-                move || shared.0.register(&bell.waker())
+                let (shared, counter) = (shared.clone(), counters[1].clone());
+                move || shared.0.register(&counter.waker())
             });
-            shared.0.register(&bells[0].waker());
+            shared.0.register(&counters[0].waker());
             shared.0.wake();
             other.join().unwrap();
             drop(shared);
-            assert!(bells.iter().all(|bell| std::sync::Arc::strong_count(bell) == 1));
+            assert!(counters.iter().all(|counter| std::sync::Arc::strong_count(counter) == 1));
         });
     }
 }
@@ -340,7 +340,7 @@ mod tests {
     };
 
     use super::WakerCell;
-    use crate::engine::wait::bell::Bell;
+    use crate::engine::wait::test_waker::CountingWaker;
 
     const TABLE: RawWakerVTable = RawWakerVTable::new(clone, panic_of, panic_of, panic_of);
 
@@ -350,7 +350,7 @@ mod tests {
     /// 1. There is no obligation: the data is never dereferenced.
     unsafe fn clone(data: *const ()) -> RawWaker {
         if data.is_null() {
-            panic!("this waker was told to panic when cloned");
+            panic!("this waker panics, as the test wants when cloned");
         }
         RawWaker::new(data, &TABLE)
     }
@@ -360,7 +360,7 @@ mod tests {
     /// # Safety
     /// 1. There is no obligation: the data is never dereferenced.
     unsafe fn panic_of(_: *const ()) {
-        panic!("this waker was told to panic");
+        panic!("this waker panics, as the test wants");
     }
 
     /// Creates a waker that panics when it is called or dropped, and perhaps when cloned.
@@ -382,32 +382,32 @@ mod tests {
 
     #[test]
     fn a_waker_that_panics_leaves_the_cell_usable() {
-        let (cell, bell) = (WakerCell::new(), Bell::new());
-        cell.register(&bell.waker());
+        let (cell, counter) = (WakerCell::new(), CountingWaker::new());
+        cell.register(&counter.waker());
         assert!(panics(|| cell.register(&bad(false))), "its clone");
         cell.wake();
-        assert_eq!(bell.rung(), 1, "what was registered before is still there");
+        assert_eq!(counter.wake_count(), 1, "what was registered before is still there");
         cell.register(&bad(true));
-        assert!(panics(|| cell.register(&bell.waker())), "the drop of the one before");
+        assert!(panics(|| cell.register(&counter.waker())), "the drop of the one before");
         cell.wake();
-        assert_eq!(bell.rung(), 2);
+        assert_eq!(counter.wake_count(), 2);
         cell.register(&bad(true));
         assert!(panics(|| cell.wake()), "its call");
-        cell.register(&bell.waker());
+        cell.register(&counter.waker());
         cell.wake();
-        assert_eq!((bell.rung(), Arc::strong_count(&bell)), (3, 1));
+        assert_eq!((counter.wake_count(), Arc::strong_count(&counter)), (3, 1));
     }
 
     #[test]
     fn the_same_waker_is_cloned_once() {
-        let (cell, bell) = (WakerCell::new(), Bell::new());
-        let waker = bell.waker();
+        let (cell, counter) = (WakerCell::new(), CountingWaker::new());
+        let waker = counter.waker();
         for _ in 0..3 {
             cell.register(&waker);
-            assert_eq!(Arc::strong_count(&bell), 3);
+            assert_eq!(Arc::strong_count(&counter), 3);
         }
         assert!(cell.take().is_some_and(|taken| taken.will_wake(&waker)));
         assert!(cell.take().is_none());
-        assert_eq!(bell.rung(), 0, "taking does not wake");
+        assert_eq!(counter.wake_count(), 0, "taking does not wake");
     }
 }

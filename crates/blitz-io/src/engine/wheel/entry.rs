@@ -22,11 +22,12 @@
 //! - Only the owner inserts, removes and settles, one at a time.
 //!
 //! # Rejected
-//! `wait/line.rs`: a wait queue has two ends to keep, and a wheel has nearly eight hundred lists.
+//! `wait/wait_queue.rs`: a wait queue has two ends to keep, and a wheel has nearly eight hundred
+//! lists.
 //!
 //! # Checked by
-//! The models of `engine/wheel/models.rs`; weakened as `entry_left_release`,
-//! `entry_left_acquire`.
+//! The models of `engine/wheel/models.rs`; weakened as `entry_dismissed_release`,
+//! `entry_dismissed_acquire`.
 
 use std::{marker::PhantomPinned, ptr::NonNull, task::Waker};
 
@@ -43,7 +44,7 @@ const ENDED: u32 = 3;
 
 /// The state of an entry, as its owner sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EntryState {
     /// In no wheel.
     Out,
     /// In a wheel, or dismissed since: certain only under the lock.
@@ -55,8 +56,8 @@ pub(super) enum Place {
 }
 
 /// A timer's node in a wheel.
-pub(super) struct Entry {
-    place: AtomicU32,
+pub(super) struct TimerEntry {
+    state: AtomicU32,
     shared: UnsafeCell<Shared>,
     _pinned: PhantomPinned,
 }
@@ -64,8 +65,8 @@ pub(super) struct Entry {
 /// The part of an entry that belongs to the holder of the lock while the entry is IN.
 pub(super) struct Shared {
     /// The neighbours; the first and the last of a list are neighbours too.
-    pub(super) before: Option<NonNull<Entry>>,
-    pub(super) behind: Option<NonNull<Entry>>,
+    pub(super) before: Option<NonNull<TimerEntry>>,
+    pub(super) behind: Option<NonNull<TimerEntry>>,
     /// The deadline, in nanoseconds of the runtime's clock.
     pub(super) deadline_ns: u64,
     /// The list that the entry was put into. It may have been moved with that list since.
@@ -76,51 +77,51 @@ pub(super) struct Shared {
 
 // SAFETY: `shared` has one holder at a time (first invariant), and its contents may move between
 // threads.
-unsafe impl Send for Entry {}
+unsafe impl Send for TimerEntry {}
 // SAFETY: `shared` has one holder at a time (first invariant); a shared reference alone gives
-// access to `place` only.
-unsafe impl Sync for Entry {}
+// access to `state` only.
+unsafe impl Sync for TimerEntry {}
 
-impl Entry {
+impl TimerEntry {
     pub(super) fn new() -> Self {
         let shared = Shared { before: None, behind: None, deadline_ns: 0, list: 0, waker: None };
-        Self { place: AtomicU32::new(OUT), shared: UnsafeCell::new(shared), _pinned: PhantomPinned }
+        Self { state: AtomicU32::new(OUT), shared: UnsafeCell::new(shared), _pinned: PhantomPinned }
     }
 
     #[inline]
-    pub(super) fn place(&self) -> Place {
-        let order = if weakened!("entry_left_acquire") { Relaxed } else { Acquire };
+    pub(super) fn state(&self) -> EntryState {
+        let order = if weakened!("entry_dismissed_acquire") { Relaxed } else { Acquire };
         // Acquire: after FIRED or ENDED the owner may write, or free, what the holder of the lock
-        // wrote before. Pairs with the Release in `leave`.
-        match self.place.load(order) {
-            OUT => Place::Out,
-            IN => Place::In,
-            FIRED => Place::Fired,
-            _ => Place::Ended,
+        // wrote before. Pairs with the Release in `mark_dismissed`.
+        match self.state.load(order) {
+            OUT => EntryState::Out,
+            IN => EntryState::In,
+            FIRED => EntryState::Fired,
+            _ => EntryState::Ended,
         }
     }
 
     /// Marks the entry as FIRED or ENDED. Only for the holder of the lock, as its last access.
     #[inline]
-    pub(super) fn leave(&self, ended: bool) {
-        let order = if weakened!("entry_left_release") { Relaxed } else { Release };
+    pub(super) fn mark_dismissed(&self, ended: bool) {
+        let order = if weakened!("entry_dismissed_release") { Relaxed } else { Release };
         // Release: the owner, which may free the entry now, sees it unlinked. Pairs with
-        // the Acquire in `place`.
-        self.place.store(if ended { ENDED } else { FIRED }, order);
+        // the Acquire in `state`.
+        self.state.store(if ended { ENDED } else { FIRED }, order);
     }
 
     /// Marks the entry as IN. Only for the owner, under the lock with which it inserts the entry.
     #[inline]
-    pub(super) fn enter(&self) {
+    pub(super) fn mark_in(&self) {
         // Relaxed: other threads read it under the lock.
-        self.place.store(IN, Relaxed);
+        self.state.store(IN, Relaxed);
     }
 
     /// Marks the entry as OUT. Only for the owner, if the entry is in no wheel or has left it.
     #[inline]
     pub(super) fn settle(&self) {
         // Relaxed: only the owner reads it until it is inserted again, under the lock.
-        self.place.store(OUT, Relaxed);
+        self.state.store(OUT, Relaxed);
     }
 
     /// Marks the entry as FIRED or ENDED. Only for the owner, if the entry is in no wheel: its
@@ -128,7 +129,7 @@ impl Entry {
     #[inline]
     pub(super) fn settle_as(&self, ended: bool) {
         // Relaxed: only the owner reads it until it is inserted again, under the lock.
-        self.place.store(if ended { ENDED } else { FIRED }, Relaxed);
+        self.state.store(if ended { ENDED } else { FIRED }, Relaxed);
     }
 
     /// Calls `f` with the shared part.
@@ -143,8 +144,8 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for TimerEntry {
     fn drop(&mut self) {
-        debug_assert_ne!(self.place(), Place::In, "an entry ended in its wheel");
+        debug_assert_ne!(self.state(), EntryState::In, "an entry ended in its wheel");
     }
 }

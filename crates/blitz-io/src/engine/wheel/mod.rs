@@ -39,7 +39,7 @@
 //!
 //! # Invariants
 //! - A timer that is in a wheel is in the one that `Timer::wheel` names, among the timers of its
-//!   seat.
+//!   `TimersRef`.
 //! - `next` of a wheel changes only under its lock.
 //! - Once a wheel was shut down, nothing is inserted into it.
 //!
@@ -55,15 +55,15 @@
 //! `fire_against_cancel_wakes_or_forgets`, `a_new_waker_against_fire_is_woken`,
 //! `a_timer_armed_from_outside_wakes_the_sleeper`, `arm_against_shutdown_ends`,
 //! `a_timer_that_moves_to_another_wheel_fires_once`, `reset_against_fire_is_not_lost`,
-//! `a_full_batch_against_a_cancellation_fires_the_rest`,
-//! `two_who_fire_wake_each_once_and_see_the_rest`, `fire_against_shutdown_wakes_once`,
+//! `a_full_wake_list_against_a_cancellation_fires_the_rest`,
+//! `two_threads_that_fire_wake_each_once_and_see_the_rest`, `fire_against_shutdown_wakes_once`,
 //! `a_timer_that_is_over_against_fire_wakes_once`,
 //! `a_timer_that_is_over_against_shutdown_wakes_once`,
-//! `a_timer_armed_against_fire_is_looked_at`,
-//! `a_timer_armed_against_a_cancellation_is_looked_at`; weakened as `wheel_alarm_fence`,
-//! `wheel_alarm_rings`, `wheel_publishes_next`, `wheel_fire_publishes_the_rest`,
+//! `a_timer_armed_against_fire_is_checked`,
+//! `a_timer_armed_against_a_cancellation_is_checked`; weakened as `wheel_alarm_fence`,
+//! `wheel_alarm_called`, `wheel_publishes_next`, `wheel_fire_publishes_the_rest`,
 //! `wheel_fire_publishes_under_the_lock`, `wheel_remove_publishes_under_the_lock`,
-//! `wheel_ends`, `timer_renew_looks_again`, `timer_moves_its_waker`,
+//! `wheel_ends`, `timer_renew_checks_again`, `timer_moves_its_waker`,
 //! `timer_fire_now_takes_out`, `timer_fire_now_wakes`.
 
 mod clock;
@@ -77,11 +77,11 @@ use std::{fmt, ops::Deref, pin::Pin, task::Waker};
 pub(crate) use self::clock::any_was_paused;
 pub(crate) use self::{
     clock::Clock,
-    timer::{Ended, Timer},
+    timer::{Timer, TimerShutdown},
 };
 use self::{
-    entry::Entry,
-    slots::{Inserted, LATEST_NS, Progress, Slots},
+    entry::TimerEntry,
+    slots::{Inserted, LATEST_NS, Progress, WheelSlots},
 };
 use super::{
     prim::{
@@ -92,7 +92,7 @@ use super::{
         store_lock::StoreLock,
         weakened,
     },
-    wait::batch::Batch,
+    wait::wake_list::WakeList,
 };
 
 /// The value of `next` in a wheel that is empty.
@@ -121,15 +121,15 @@ pub(crate) const GRACE_NS: u64 = 5_000_000;
 struct Wheel {
     /// The time at which it must be advanced; [`NEVER`] if it is empty.
     next: AtomicU64,
-    slots: StoreLock<Slots>,
+    slots: StoreLock<WheelSlots>,
 }
 
 /// A core's share in the [`Timers`]. A [`Timer`] counts its reference here, not in one word for all
 /// cores, because two cores that count in one word would contend for its cache line with each timer
 /// they create.
-pub(crate) struct Seat(CachePadded<Arc<Timers>>);
+pub(crate) struct TimersRef(CachePadded<Arc<Timers>>);
 
-impl Deref for Seat {
+impl Deref for TimersRef {
     type Target = Timers;
 
     #[inline]
@@ -141,7 +141,8 @@ impl Deref for Seat {
 impl Timers {
     /// Creates the timers of a runtime with `cores` cores.
     pub(crate) fn new(cores: usize, clock: Clock) -> Arc<Self> {
-        let wheel = || Wheel { next: AtomicU64::new(NEVER), slots: StoreLock::new(Slots::new()) };
+        let wheel =
+            || Wheel { next: AtomicU64::new(NEVER), slots: StoreLock::new(WheelSlots::new()) };
         Arc::new(Self {
             clock,
             wheels: (0..=cores).map(|_| CachePadded::new(wheel())).collect(),
@@ -150,10 +151,10 @@ impl Timers {
         })
     }
 
-    /// Returns a seat for each wheel, in their order.
-    pub(crate) fn seats(timers: &Arc<Self>) -> Box<[Arc<Seat>]> {
-        let seat = || Arc::new(Seat(CachePadded::new(timers.clone())));
-        timers.wheels.iter().map(|_| seat()).collect()
+    /// Returns a reference for each wheel, in their order.
+    pub(crate) fn refs(timers: &Arc<Self>) -> Box<[Arc<TimersRef>]> {
+        let new_ref = || Arc::new(TimersRef(CachePadded::new(timers.clone())));
+        timers.wheels.iter().map(|_| new_ref()).collect()
     }
 
     #[inline]
@@ -206,13 +207,13 @@ impl Timers {
 
     fn turn(&self, wheel: usize, now_ns: u64) -> usize {
         let exact = self.clock.is_paused();
-        self.serve(wheel, |slots, batch| slots.advance(now_ns, exact, batch))
+        self.serve(wheel, |slots, wake_list| slots.advance(now_ns, exact, wake_list))
     }
 
     /// Ends all timers, and takes no new ones.
     pub(crate) fn shutdown(&self) {
         for wheel in 0..self.wheels.len() {
-            self.serve(wheel, Slots::end);
+            self.serve(wheel, WheelSlots::end);
         }
     }
 
@@ -221,23 +222,25 @@ impl Timers {
     fn serve(
         &self,
         wheel: usize,
-        mut step: impl FnMut(&mut Slots, &mut Batch) -> Progress,
+        mut step: impl FnMut(&mut WheelSlots, &mut WakeList) -> Progress,
     ) -> usize {
         let exact = self.clock.is_paused();
         let wheel = &self.wheels[wheel];
-        let (mut batch, mut served) = (Batch::new(), 0);
+        let (mut wake_list, mut served) = (WakeList::new(), 0);
         loop {
             let mut slots = wheel.slots.lock();
             let before = slots.len();
-            let progress = step(&mut slots, &mut batch);
+            let progress = step(&mut slots, &mut wake_list);
             served += before - slots.len();
-            let rest = slots.look_at(exact).filter(|_| !weakened!("wheel_fire_publishes_the_rest"));
+            let rest = slots
+                .next_expiration(exact)
+                .filter(|_| !weakened!("wheel_fire_publishes_the_rest"));
             let slots = (!weakened!("wheel_fire_publishes_under_the_lock")).then_some(slots);
             // Relaxed: a thread that must know of it is ordered by the lock, or reads it again
             // before it sleeps.
             wheel.next.store(rest.unwrap_or(NEVER), Relaxed);
             drop(slots);
-            batch.wake_all();
+            wake_list.wake_all();
             if progress == Progress::Done {
                 return served;
             }
@@ -255,7 +258,7 @@ impl Timers {
         &self,
         wheel: usize,
         own: bool,
-        entry: Pin<&Entry>,
+        entry: Pin<&TimerEntry>,
         deadline_ns: u64,
     ) -> Inserted {
         let at = &self.wheels[wheel];
@@ -266,14 +269,14 @@ impl Timers {
         // Relaxed: `next` changes only under the lock.
         let earlier = inserted == Inserted::Waits && deadline_ns < at.next.load(Relaxed);
         if earlier && !weakened!("wheel_publishes_next") {
-            // Relaxed: I1; the fence of `ring` orders it before the alarm.
+            // Relaxed: I1; the fence of `raise_alarm` orders it before the alarm.
             at.next.store(deadline_ns, Relaxed);
         }
         drop(slots);
         if earlier && !own {
-            self.ring(wheel);
+            self.raise_alarm(wheel);
         } else if earlier && self.is_unwatched(deadline_ns) {
-            self.ring(self.outside());
+            self.raise_alarm(self.outside());
         }
         inserted
     }
@@ -295,13 +298,13 @@ impl Timers {
 
     /// Performs I2 and I3.
     #[cold]
-    fn ring(&self, wheel: usize) {
+    fn raise_alarm(&self, wheel: usize) {
         if !weakened!("wheel_alarm_fence") {
             // SeqCst: orders I1 before the alarm's check for sleepers. Pairs with the fence of the
             // thread that sleeps, S2.
             fence(SeqCst);
         }
-        if let Some(alarm) = self.alarm.get().filter(|_| !weakened!("wheel_alarm_rings")) {
+        if let Some(alarm) = self.alarm.get().filter(|_| !weakened!("wheel_alarm_called")) {
             alarm(wheel);
         }
     }
@@ -310,7 +313,7 @@ impl Timers {
     ///
     /// # Safety
     /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
-    unsafe fn remove(&self, wheel: usize, entry: Pin<&Entry>) -> Option<Waker> {
+    unsafe fn remove(&self, wheel: usize, entry: Pin<&TimerEntry>) -> Option<Waker> {
         let wheel = &self.wheels[wheel];
         let mut slots = wheel.slots.lock();
         // SAFETY: 1. and 2. are our own obligations.
@@ -325,11 +328,12 @@ impl Timers {
         waker
     }
 
-    /// Gives an entry another waker, as [`Slots::renew`] does, and returns the one to be dropped.
+    /// Gives an entry another waker, as [`WheelSlots::renew`] does, and returns the one to be
+    /// dropped.
     ///
     /// # Safety
     /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
-    unsafe fn renew(&self, wheel: usize, entry: Pin<&Entry>, waker: Waker) -> Option<Waker> {
+    unsafe fn renew(&self, wheel: usize, entry: Pin<&TimerEntry>, waker: Waker) -> Option<Waker> {
         // SAFETY: 1. and 2. are our own obligations.
         unsafe { self.wheels[wheel].slots.lock().renew(entry, waker) }
     }
@@ -345,7 +349,7 @@ impl Timers {
         }
         let exactly = |wheel: &CachePadded<Wheel>| {
             let slots = wheel.slots.lock();
-            let next = slots.look_at(true).unwrap_or(NEVER);
+            let next = slots.next_expiration(true).unwrap_or(NEVER);
             // Relaxed: ordered by the lock, as in `serve`. A timer that was cancelled may have left
             // an earlier time.
             wheel.next.store(next, Relaxed);
@@ -369,9 +373,9 @@ impl fmt::Debug for Timers {
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for TimersRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Seat").finish()
+        f.debug_tuple("TimersRef").finish()
     }
 }
 

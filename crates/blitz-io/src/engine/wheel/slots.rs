@@ -33,7 +33,7 @@
 //! # Exact to the nanosecond, where that is cheap
 //! Entries keep their deadline. Entries in the slot of the present tick are fired by deadline, and
 //! the next time to advance is the deadline of the first entry, not the beginning of its slot: a
-//! single timer of a second costs one wake-up, not one per level. Only where more than [`LOOK`]
+//! single timer of a second costs one wake-up, not one per level. Only where more than [`SEARCHED`]
 //! entries share a slot, it is not searched; then a timer may be up to a tick late, and never
 //! early. (With a paused clock it is exact, whatever that costs.)
 //!
@@ -66,8 +66,8 @@
 
 use std::{pin::Pin, ptr::NonNull, task::Waker};
 
-use super::entry::{Entry, Place};
-use crate::engine::{prim::weakened, wait::batch::Batch};
+use super::entry::{EntryState, TimerEntry};
+use crate::engine::{prim::weakened, wait::wake_list::WakeList};
 
 /// The bits of a nanosecond count that a tick takes: 16.4 µs, less than the kernel's timers are
 /// late by.
@@ -101,13 +101,13 @@ const AHEAD: usize = if cfg!(blitz_loom) { 1 } else { 64 };
 
 /// The number of entries of one slot that are examined to be exact: about what a cascade of one
 /// level costs. Picked, not measured.
-const LOOK: usize = 16;
+const SEARCHED: usize = 16;
 
 /// The latest deadline that is different from 'never'.
 pub(super) const LATEST_NS: u64 = u64::MAX - 1;
 
 /// A timer wheel: lists of entries by deadline, to be kept behind a lock.
-pub(super) struct Slots {
+pub(super) struct WheelSlots {
     /// The tick at which the wheel stands.
     elapsed: u64,
     /// The time up to which everything was fired; an earlier deadline is due at once.
@@ -115,14 +115,14 @@ pub(super) struct Slots {
     /// The number of entries.
     len: usize,
     occupied: [u128; LEVELS],
-    first: [Option<NonNull<Entry>>; LISTS],
+    first: [Option<NonNull<TimerEntry>>; LISTS],
     /// True once the wheel was shut down and takes no more entries.
     ended: bool,
 }
 
 // SAFETY: a wheel accesses the shared parts of its entries and nothing else, and these may move
 // between threads.
-unsafe impl Send for Slots {}
+unsafe impl Send for WheelSlots {}
 
 /// The result of an attempt to insert an entry.
 #[must_use]
@@ -147,7 +147,7 @@ pub(super) enum Progress {
 
 /// The next occupied slot of a level.
 #[derive(Clone, Copy)]
-struct Next {
+struct NextSlot {
     list: usize,
     /// The level of the slot; [`LEVELS`] for the overflow.
     level: usize,
@@ -160,7 +160,7 @@ fn list(level: usize, slot: u64) -> usize {
     level * SLOTS + slot as usize % SLOTS
 }
 
-impl Slots {
+impl WheelSlots {
     pub(super) fn new() -> Self {
         Self {
             elapsed: 0,
@@ -191,7 +191,7 @@ impl Slots {
     /// # Safety
     /// 1. The caller owns the entry, it is OUT, and has a waker.
     /// 2. The caller calls `remove` on this wheel before the entry ends, unless the entry has left.
-    pub(super) unsafe fn insert(&mut self, entry: Pin<&Entry>, deadline_ns: u64) -> Inserted {
+    pub(super) unsafe fn insert(&mut self, entry: Pin<&TimerEntry>, deadline_ns: u64) -> Inserted {
         let deadline_ns = deadline_ns.min(LATEST_NS);
         if self.ended && !weakened!("wheel_ends") {
             return Inserted::Ended;
@@ -203,11 +203,11 @@ impl Slots {
         // SAFETY: `shared` and `put`: the entry is the caller's to give, alive and in no list (our
         // obligation 1).
         unsafe {
-            Entry::shared(node, |shared| shared.deadline_ns = deadline_ns);
+            TimerEntry::shared(node, |shared| shared.deadline_ns = deadline_ns);
             self.put(node, None);
         }
         self.len += 1;
-        entry.enter();
+        entry.mark_in();
         Inserted::Waits
     }
 
@@ -215,8 +215,8 @@ impl Slots {
     ///
     /// # Safety
     /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
-    pub(super) unsafe fn remove(&mut self, entry: Pin<&Entry>) -> Option<Waker> {
-        if entry.place() != Place::In {
+    pub(super) unsafe fn remove(&mut self, entry: Pin<&TimerEntry>) -> Option<Waker> {
+        if entry.state() != EntryState::In {
             return None;
         }
         // SAFETY: 1. the entry is IN, as checked above under the lock, and so in this wheel (our
@@ -232,22 +232,27 @@ impl Slots {
     ///
     /// # Safety
     /// 1. If the entry is in a wheel, it is in this one.
-    pub(super) unsafe fn renew(&mut self, entry: Pin<&Entry>, waker: Waker) -> Option<Waker> {
-        if entry.place() != Place::In {
+    pub(super) unsafe fn renew(&mut self, entry: Pin<&TimerEntry>, waker: Waker) -> Option<Waker> {
+        if entry.state() != EntryState::In {
             return Some(waker);
         }
         // SAFETY: 1. the entry is a member of this wheel, which we hold. 2. The closure accesses
         // nothing else.
         unsafe {
-            Entry::shared(NonNull::from(entry.get_ref()), |shared| shared.waker.replace(waker))
+            TimerEntry::shared(NonNull::from(entry.get_ref()), |shared| shared.waker.replace(waker))
         }
     }
 
     /// Turns the wheel towards `now_ns` and collects the wakers of the entries that are due.
-    pub(super) fn advance(&mut self, now_ns: u64, exact: bool, batch: &mut Batch) -> Progress {
+    pub(super) fn advance(
+        &mut self,
+        now_ns: u64,
+        exact: bool,
+        wake_list: &mut WakeList,
+    ) -> Progress {
         let now = now_ns >> TICK_BITS;
         for _ in 0..STEPS {
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return Progress::More;
             }
             if let Some(node) = self.first[MOVING] {
@@ -261,16 +266,16 @@ impl Slots {
             self.elapsed = self.elapsed.max(next.start);
             match next.level {
                 0 if next.start == now => {
-                    if self.dismiss_due(next.list, now_ns, exact, batch) == Progress::More {
+                    if self.dismiss_due(next.list, now_ns, exact, wake_list) == Progress::More {
                         return Progress::More;
                     }
                     return self.arrive(now_ns);
                 }
                 0 => {
-                    while let Some(node) = self.first[next.list].filter(|_| !batch.is_full()) {
-                        // SAFETY: 1. the first of a list is a member of this wheel, and the batch
-                        // is not full.
-                        unsafe { self.dismiss(node, false, batch) };
+                    while let Some(node) = self.first[next.list].filter(|_| !wake_list.is_full()) {
+                        // SAFETY: 1. the first of a list is a member of this wheel, and the wake
+                        // list is not full.
+                        unsafe { self.dismiss(node, false, wake_list) };
                     }
                 }
                 _ => self.move_list(next.list),
@@ -289,16 +294,16 @@ impl Slots {
 
     /// Puts some entries of the next slot of each upper level down one level.
     fn put_ahead(&mut self) {
-        let mut left = AHEAD;
+        let mut budget = AHEAD;
         for level in 1..LEVELS {
             // The present slot was emptied when the wheel reached it.
             let slot = (self.elapsed >> (level as u32 * BITS)) + 1;
             let list = list(level, slot);
             while let Some(node) = self.first[list] {
-                if left == 0 {
+                if budget == 0 {
                     return;
                 }
-                left -= 1;
+                budget -= 1;
                 // SAFETY: 1. the first of a list is a member of this wheel.
                 unsafe { self.put_again(node, Some(level - 1)) };
             }
@@ -306,24 +311,25 @@ impl Slots {
     }
 
     /// Shuts the wheel down: it takes no more entries, and those in it are dismissed.
-    pub(super) fn end(&mut self, batch: &mut Batch) -> Progress {
+    pub(super) fn end(&mut self, wake_list: &mut WakeList) -> Progress {
         self.ended = true;
         while !self.is_empty() {
-            if batch.is_full() {
+            if wake_list.is_full() {
                 return Progress::More;
             }
             let node = self.first[MOVING]
                 .or_else(|| self.first[self.next()?.list])
                 .expect("a wheel that is not empty has a list that is not");
-            // SAFETY: 1. the first of a list is a member of this wheel, and the batch is not full.
-            unsafe { self.dismiss(node, true, batch) };
+            // SAFETY: 1. the first of a list is a member of this wheel, and the wake list is not
+            // full.
+            unsafe { self.dismiss(node, true, wake_list) };
         }
         Progress::Done
     }
 
     /// Returns when the wheel must be advanced again. That is not later than the first deadline,
     /// except by up to a tick where a slot is too crowded to be searched.
-    pub(super) fn look_at(&self, exact: bool) -> Option<u64> {
+    pub(super) fn next_expiration(&self, exact: bool) -> Option<u64> {
         if self.first[MOVING].is_some() {
             // There is work left to do now.
             return Some(self.elapsed << TICK_BITS);
@@ -348,14 +354,14 @@ impl Slots {
     fn first_deadline(&self, list: usize, exact: bool) -> Option<u64> {
         let first = self.first[list]?;
         let (mut node, mut soonest) = (first, LATEST_NS);
-        for looked in 0.. {
-            if !exact && looked == LOOK {
+        for examined in 0.. {
+            if !exact && examined == SEARCHED {
                 return None;
             }
             // SAFETY: 1. the node is a member, and the lock is held. 2. The closure accesses
             // nothing else.
             let (deadline_ns, behind) =
-                unsafe { Entry::shared(node, |shared| (shared.deadline_ns, shared.behind)) };
+                unsafe { TimerEntry::shared(node, |shared| (shared.deadline_ns, shared.behind)) };
             soonest = soonest.min(deadline_ns);
             node = behind.expect("a member has neighbours");
             if node == first {
@@ -366,22 +372,22 @@ impl Slots {
     }
 
     /// Returns the slot that begins first; by invariant 1, if several begin together, the highest.
-    fn next(&self) -> Option<Next> {
+    fn next(&self) -> Option<NextSlot> {
         self.next_of_each().min_by_key(|next| (next.start, LEVELS - next.level))
     }
 
-    fn next_of_each(&self) -> impl Iterator<Item = Next> {
+    fn next_of_each(&self) -> impl Iterator<Item = NextSlot> {
         let levels = self.occupied.iter().enumerate().filter(|(_, bits)| **bits != 0);
         let levels = levels.map(|(level, bits)| {
             let unit = level as u32 * BITS;
             let present = self.elapsed >> unit;
             let ahead = bits.rotate_right(present as u32 % SLOTS as u32).trailing_zeros();
             let slot = present + u64::from(ahead);
-            Next { list: list(level, slot), level, start: slot << unit }
+            NextSlot { list: list(level, slot), level, start: slot << unit }
         });
         let overflow = self.first[OVERFLOW].map(|_| {
             let start = ((self.elapsed >> SPAN_BITS) + 1) << SPAN_BITS;
-            Next { list: OVERFLOW, level: LEVELS, start }
+            NextSlot { list: OVERFLOW, level: LEVELS, start }
         });
         levels.chain(overflow)
     }
@@ -392,29 +398,29 @@ impl Slots {
         list: usize,
         now_ns: u64,
         exact: bool,
-        batch: &mut Batch,
+        wake_list: &mut WakeList,
     ) -> Progress {
         let first = self.first[list].expect("a bit is set for a list with entries");
         // SAFETY: 1. the first of a list is a member, and the lock is held. 2. The closure accesses
         // nothing else.
-        let last = unsafe { Entry::shared(first, |shared| shared.before) };
+        let last = unsafe { TimerEntry::shared(first, |shared| shared.before) };
         let mut node = first;
-        for looked in 0.. {
-            if batch.is_full() {
+        for examined in 0.. {
+            if wake_list.is_full() {
                 return Progress::More;
             }
-            if !exact && looked == LOOK {
+            if !exact && examined == SEARCHED {
                 break;
             }
             // SAFETY: 1. the node is a member, because we have not come past the last one. 2. The
             // closure accesses nothing else.
             let (due, behind) = unsafe {
-                Entry::shared(node, |shared| (shared.deadline_ns <= now_ns, shared.behind))
+                TimerEntry::shared(node, |shared| (shared.deadline_ns <= now_ns, shared.behind))
             };
             let is_last = Some(node) == last;
             if due {
-                // SAFETY: 1. the node is a member of this wheel, and the batch is not full.
-                unsafe { self.dismiss(node, false, batch) };
+                // SAFETY: 1. the node is a member of this wheel, and the wake list is not full.
+                unsafe { self.dismiss(node, false, wake_list) };
             }
             if is_last {
                 break;
@@ -435,12 +441,12 @@ impl Slots {
     ///
     /// # Safety
     /// 1. The entry is a member of this wheel.
-    unsafe fn put_again(&mut self, node: NonNull<Entry>, level: Option<usize>) {
+    unsafe fn put_again(&mut self, node: NonNull<TimerEntry>, level: Option<usize>) {
         // SAFETY: `unlink`: the entry is a member (our obligation 1). `shared` and `put`: it is in
         // no list in between, and still alive.
         unsafe {
             let waker = self.unlink(node);
-            Entry::shared(node, |shared| shared.waker = waker);
+            TimerEntry::shared(node, |shared| shared.waker = waker);
             self.put(node, level);
         }
     }
@@ -449,10 +455,10 @@ impl Slots {
     ///
     /// # Safety
     /// 1. The entry is alive, its shared part belongs to the caller, and it is in no list.
-    unsafe fn put(&mut self, node: NonNull<Entry>, level: Option<usize>) {
+    unsafe fn put(&mut self, node: NonNull<TimerEntry>, level: Option<usize>) {
         // SAFETY: 1. the shared part belongs to the caller (our obligation 1). 2. The closure
         // accesses nothing else.
-        let deadline_ns = unsafe { Entry::shared(node, |shared| shared.deadline_ns) };
+        let deadline_ns = unsafe { TimerEntry::shared(node, |shared| shared.deadline_ns) };
         let list = self.list_of(deadline_ns, level);
         let first = self.first[list];
         // SAFETY: `shared`: the entry's part belongs to the caller (our obligation 1); members are
@@ -461,13 +467,13 @@ impl Slots {
             let (before, behind) = match first {
                 None => (node, node),
                 Some(first) => {
-                    let last = Entry::shared(first, |shared| shared.before.replace(node))
+                    let last = TimerEntry::shared(first, |shared| shared.before.replace(node))
                         .expect("a member has neighbours");
-                    Entry::shared(last, |shared| shared.behind = Some(node));
+                    TimerEntry::shared(last, |shared| shared.behind = Some(node));
                     (last, first)
                 }
             };
-            Entry::shared(node, |shared| {
+            TimerEntry::shared(node, |shared| {
                 (shared.before, shared.behind) = (Some(before), Some(behind));
                 shared.list = list;
             });
@@ -500,32 +506,32 @@ impl Slots {
     /// waker in the wake list.
     ///
     /// # Safety
-    /// 1. The entry is a member of this wheel. The batch is not full.
-    unsafe fn dismiss(&mut self, node: NonNull<Entry>, ended: bool, batch: &mut Batch) {
+    /// 1. The entry is a member of this wheel. The wake list is not full.
+    unsafe fn dismiss(&mut self, node: NonNull<TimerEntry>, ended: bool, wake_list: &mut WakeList) {
         // SAFETY: 1. the entry is a member of this wheel (our obligation 1).
         let waker = unsafe { self.unlink(node) };
         self.len -= 1;
-        batch.push(waker.expect("an entry in a wheel has a waker"));
+        wake_list.push(waker.expect("an entry in a wheel has a waker"));
         // SAFETY: a member is alive until this call.
-        unsafe { node.as_ref() }.leave(ended);
+        unsafe { node.as_ref() }.mark_dismissed(ended);
     }
 
     /// Unlinks an entry from its list, and returns its waker.
     ///
     /// # Safety
     /// 1. The entry is a member of this wheel.
-    unsafe fn unlink(&mut self, node: NonNull<Entry>) -> Option<Waker> {
+    unsafe fn unlink(&mut self, node: NonNull<TimerEntry>) -> Option<Waker> {
         // SAFETY: `shared`: the entry is a member (our obligation 1), and neighbours of a member
         // are members.
         let (list, behind, waker) = unsafe {
-            let (before, behind, list, waker) = Entry::shared(node, |shared| {
+            let (before, behind, list, waker) = TimerEntry::shared(node, |shared| {
                 let before = shared.before.take().expect("a member has neighbours");
                 let behind = shared.behind.take().expect("a member has neighbours");
                 (before, behind, shared.list, shared.waker.take())
             });
             if behind != node {
-                Entry::shared(before, |shared| shared.behind = Some(behind));
-                Entry::shared(behind, |shared| shared.before = Some(before));
+                TimerEntry::shared(before, |shared| shared.behind = Some(behind));
+                TimerEntry::shared(behind, |shared| shared.before = Some(before));
             }
             (list, behind, waker)
         };

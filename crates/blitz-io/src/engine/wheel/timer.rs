@@ -9,7 +9,7 @@
 //! # Protocol
 //! ```text
 //! the owner polls                           another thread fires, under the lock
-//! P1 the place is IN, and the waker is      F1 takes the waker out of the entry
+//! P1 the state is IN, and the waker is      F1 takes the waker out of the entry
 //!    a different one than before            F2 stores FIRED
 //! P2 under the lock: still IN? stores the   F3 releases the lock, wakes
 //!    new waker there. Not IN: it has fired,
@@ -33,15 +33,15 @@ use std::{
 };
 
 use super::{
-    Seat, Timers,
-    entry::{Entry, Place},
+    Timers, TimersRef,
+    entry::{EntryState, TimerEntry},
     slots::Inserted,
 };
 use crate::engine::prim::{Arc, weakened};
 
 /// The error of a timer after its runtime was shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended;
+pub(crate) struct TimerShutdown;
 
 /// The identity of a waker: its data and its vtable.
 type Identity = (*const (), &'static RawWakerVTable);
@@ -52,42 +52,42 @@ fn identity(waker: &Waker) -> Identity {
 
 /// A timer: the part of a future that waits for a deadline.
 pub(crate) struct Timer {
-    seat: Arc<Seat>,
+    timers_ref: Arc<TimersRef>,
     /// The wheel in which the timer was armed last.
     wheel: Cell<usize>,
     /// The identity of the waker in the entry, while the entry is IN.
     known: Cell<Option<Identity>>,
-    entry: Entry,
+    entry: TimerEntry,
 }
 
 // SAFETY: the fields besides the entry belong to the owner alone, and to no thread: the identity is
 // only compared.
 unsafe impl Send for Timer {}
-// SAFETY: through a shared reference only the entry's place and the seat are read.
+// SAFETY: through a shared reference only the entry's state and the reference are read.
 unsafe impl Sync for Timer {}
 
 impl Timer {
     /// Creates a timer that is not armed.
     #[inline]
-    pub(crate) fn new(seat: Arc<Seat>) -> Self {
-        Self { seat, wheel: Cell::new(0), known: Cell::new(None), entry: Entry::new() }
+    pub(crate) fn new(timers_ref: Arc<TimersRef>) -> Self {
+        Self { timers_ref, wheel: Cell::new(0), known: Cell::new(None), entry: TimerEntry::new() }
     }
 
     #[inline]
     pub(crate) fn timers(&self) -> &Timers {
-        &self.seat
+        &self.timers_ref
     }
 
     /// Returns whether the timer has fired.
     #[inline]
     pub(crate) fn is_fired(&self) -> bool {
-        self.entry.place() == Place::Fired
+        self.entry.state() == EntryState::Fired
     }
 
     /// Returns whether the next poll would arm the timer.
     #[inline]
     pub(crate) fn is_unarmed(&self) -> bool {
-        self.entry.place() == Place::Out
+        self.entry.state() == EntryState::Out
     }
 
     /// Marks the timer as fired, because the clock says that its deadline has passed, and wakes its
@@ -102,27 +102,27 @@ impl Timer {
         waker.into_iter().filter(|_| !weakened!("timer_fire_now_wakes")).for_each(Waker::wake);
     }
 
-    /// Waits for the deadline, and arms the timer if it is not armed. `here` returns the wheel of
-    /// the core that this thread holds, if it holds one of this runtime, and a guard that keeps the
-    /// core here: no waker is cloned, called or dropped while the guard lives.
+    /// Waits for the deadline, and arms the timer if it is not armed. `current_wheel` returns the
+    /// wheel of the core that this thread holds, if it holds one of this runtime, and a guard that
+    /// keeps the core here: no waker is cloned, called or dropped while the guard lives.
     #[inline]
     pub(crate) fn poll<K>(
         self: Pin<&mut Self>,
         waker: &Waker,
         deadline_ns: u64,
-        here: impl FnOnce(&Timers) -> (Option<usize>, K),
-    ) -> Poll<Result<(), Ended>> {
+        current_wheel: impl FnOnce(&Timers) -> (Option<usize>, K),
+    ) -> Poll<Result<(), TimerShutdown>> {
         let this = self.into_ref();
-        match this.entry.place() {
-            Place::Out => {
-                let (answer, back) = this.arm(waker.clone(), deadline_ns, here);
-                drop(back);
-                answer
+        match this.entry.state() {
+            EntryState::Out => {
+                let (result, unused) = this.arm(waker.clone(), deadline_ns, current_wheel);
+                drop(unused);
+                result
             }
-            Place::In if this.known.get() == Some(identity(waker)) => Poll::Pending,
-            Place::In => this.go_on(waker),
-            Place::Fired => Poll::Ready(Ok(())),
-            Place::Ended => Poll::Ready(Err(Ended)),
+            EntryState::In if this.known.get() == Some(identity(waker)) => Poll::Pending,
+            EntryState::In => this.poll_armed(waker),
+            EntryState::Fired => Poll::Ready(Ok(())),
+            EntryState::Ended => Poll::Ready(Err(TimerShutdown)),
         }
     }
 
@@ -131,15 +131,15 @@ impl Timer {
     pub(crate) fn reset<K>(
         self: Pin<&mut Self>,
         deadline_ns: u64,
-        here: impl FnOnce(&Timers) -> (Option<usize>, K),
+        current_wheel: impl FnOnce(&Timers) -> (Option<usize>, K),
     ) {
         let this = self.into_ref();
         let waker = this.take_out();
         let waker = waker.filter(|_| !weakened!("timer_moves_its_waker"));
         let waker = waker.unwrap_or_else(|| Waker::noop().clone());
-        let (_, back) = this.arm(waker, deadline_ns, here);
+        let (_, unused) = this.arm(waker, deadline_ns, current_wheel);
         // The deadline has passed, or the wheel has ended, and the waiting task must see that.
-        back.into_iter().for_each(Waker::wake);
+        unused.into_iter().for_each(Waker::wake);
     }
 
     /// Disarms the timer; the next poll arms it again.
@@ -148,7 +148,7 @@ impl Timer {
         drop(self.into_ref().take_out());
     }
 
-    fn entry(self: Pin<&Self>) -> Pin<&Entry> {
+    fn entry(self: Pin<&Self>) -> Pin<&TimerEntry> {
         // SAFETY: the entry is pinned with the timer: nothing moves it out.
         unsafe { self.map_unchecked(|this| &this.entry) }
     }
@@ -159,43 +159,44 @@ impl Timer {
         self: Pin<&Self>,
         waker: Waker,
         deadline_ns: u64,
-        here: impl FnOnce(&Timers) -> (Option<usize>, K),
-    ) -> (Poll<Result<(), Ended>>, Option<Waker>) {
-        let (here, _kept) = here(&self.seat);
-        let wheel = here.unwrap_or_else(|| self.seat.outside());
+        current_wheel: impl FnOnce(&Timers) -> (Option<usize>, K),
+    ) -> (Poll<Result<(), TimerShutdown>>, Option<Waker>) {
+        let (current_wheel, _kept) = current_wheel(&self.timers_ref);
+        let wheel = current_wheel.unwrap_or_else(|| self.timers_ref.outside());
         let node = NonNull::from(&self.entry);
         self.known.set(Some(identity(&waker)));
         self.wheel.set(wheel);
         // SAFETY: 1. the entry is OUT, so its shared part is ours. 2. The closure accesses nothing
         // else.
-        unsafe { Entry::shared(node, |shared| shared.waker = Some(waker)) };
+        unsafe { TimerEntry::shared(node, |shared| shared.waker = Some(waker)) };
         // SAFETY: 1. the entry is ours, OUT, and has a waker. 2. `take_out`, also called by `drop`,
         // removes it from the wheel that was noted.
-        let inserted =
-            unsafe { self.seat.insert(wheel, here.is_some(), self.entry(), deadline_ns) };
-        let answer = match inserted {
+        let inserted = unsafe {
+            self.timers_ref.insert(wheel, current_wheel.is_some(), self.entry(), deadline_ns)
+        };
+        let result = match inserted {
             Inserted::Waits => return (Poll::Pending, None),
             Inserted::Due => Ok(()),
-            Inserted::Ended => Err(Ended),
+            Inserted::Ended => Err(TimerShutdown),
         };
-        self.entry.settle_as(answer.is_err());
+        self.entry.settle_as(result.is_err());
         // SAFETY: 1. the entry is in no wheel, so its shared part is ours. 2. The closure accesses
         // nothing else.
-        let back = unsafe { Entry::shared(node, |shared| shared.waker.take()) };
-        (Poll::Ready(answer), back)
+        let unused = unsafe { TimerEntry::shared(node, |shared| shared.waker.take()) };
+        (Poll::Ready(result), unused)
     }
 
     /// Performs P2: replaces the waker, unless the timer has fired.
     #[cold]
-    fn go_on(self: Pin<&Self>, waker: &Waker) -> Poll<Result<(), Ended>> {
+    fn poll_armed(self: Pin<&Self>, waker: &Waker) -> Poll<Result<(), TimerShutdown>> {
         let waker = waker.clone();
         self.known.set(Some(identity(&waker)));
         // SAFETY: 1. the entry is ours. 2. This is the wheel in which it was armed.
-        let old = unsafe { self.seat.renew(self.wheel.get(), self.entry(), waker) };
+        let old = unsafe { self.timers_ref.renew(self.wheel.get(), self.entry(), waker) };
         drop(old);
-        match self.entry.place() {
-            Place::Fired if !weakened!("timer_renew_looks_again") => Poll::Ready(Ok(())),
-            Place::Ended => Poll::Ready(Err(Ended)),
+        match self.entry.state() {
+            EntryState::Fired if !weakened!("timer_renew_checks_again") => Poll::Ready(Ok(())),
+            EntryState::Ended => Poll::Ready(Err(TimerShutdown)),
             _ => Poll::Pending,
         }
     }
@@ -204,11 +205,11 @@ impl Timer {
     /// the caller to drop or use.
     #[inline]
     fn take_out(self: Pin<&Self>) -> Option<Waker> {
-        let waker = match self.entry.place() {
-            Place::Out => return None,
+        let waker = match self.entry.state() {
+            EntryState::Out => return None,
             // SAFETY: 1. the entry is ours. 2. This is the wheel in which it was armed.
-            Place::In => unsafe { self.seat.remove(self.wheel.get(), self.entry()) },
-            Place::Fired | Place::Ended => None,
+            EntryState::In => unsafe { self.timers_ref.remove(self.wheel.get(), self.entry()) },
+            EntryState::Fired | EntryState::Ended => None,
         };
         self.entry.settle();
         waker
@@ -226,6 +227,6 @@ impl Drop for Timer {
 
 impl fmt::Debug for Timer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timer").field("place", &self.entry.place()).finish_non_exhaustive()
+        f.debug_struct("Timer").field("place", &self.entry.state()).finish_non_exhaustive()
     }
 }

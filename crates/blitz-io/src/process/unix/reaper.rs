@@ -1,9 +1,9 @@
 //! The reaper thread, which waits for children that were dropped.
 //!
-//! The thread is started for the first dropped child, sleeps until its [`Bell`] rings, and ends
-//! with the last. A bell is the wake-up mechanism of `engine/signals`, here rung by `SIGCHLD`; a
-//! thread that drops a child rings it too. So any number of children costs one descriptor (two
-//! where a bell is a pipe and not an eventfd).
+//! The thread is started for the first dropped child, sleeps until its [`SignalNotifier`] is
+//! notified, and ends with the last. A notifier is the wake-up mechanism of `engine/signals`, here
+//! used for `SIGCHLD`; a thread that drops a child notifies it too. So any number of children costs
+//! one descriptor (two where a notifier is a pipe and not an eventfd).
 //!
 //! A signal does not say which child has exited. On Linux the system names some child that has
 //! exited, without reaping it (`waitid` with `WNOWAIT`). If that child is one of ours, it is reaped
@@ -15,18 +15,18 @@
 //! who brings a child                   the thread
 //! B1 queues it, under the lock         R1 takes what is queued, under the lock; if that is
 //! B2 nobody runs: RUNS, starts one        nothing and it has none: not RUNS any more, ends
-//!    else: rings the bell              R2 waits for its children that have ended
-//!                                      R3 sleeps until the bell rings
-//! a child that ends                    R4 makes the bell quiet; fence; goes to R1
+//!    else: notifies                    R2 waits for its children that have ended
+//!                                      R3 sleeps until it is notified
+//! a child that ends                    R4 resets the notifier; fence; goes to R1
 //! E1 has ended
-//! E2 SIGCHLD: counts; fence; rings
-//!    a bell that is quiet
+//! E2 SIGCHLD: counts; fence; notifies
+//!    a notifier that is idle
 //! ```
 //! A child is brought by the thread that drops it. B1 and R1 are under one lock: either the reaper
 //! thread takes the child, or B2 finds that no thread runs. An exit before R2 is seen by R2. After
-//! an exit later than R2, either E2 finds the bell quiet and rings it, which ends R3; or the bell
-//! is loud, and then its pipe has a byte already, or R4 follows with its fence, after which R2
-//! checks again (the proof of `engine/signals`).
+//! an exit later than R2, either E2 finds the notifier idle and notifies it, which ends R3; or the
+//! notifier is NOTIFIED, and then its pipe has a byte already, or R4 follows with its fence, after
+//! which R2 checks again (the proof of `engine/signals`).
 //!
 //! # Invariants
 //! 1. Each child is checked by its process ID, never by 'any child', so that children of other code
@@ -54,7 +54,7 @@ use crate::engine::prim::per_process::PerProcess;
 use crate::{
     engine::{
         prim::{Mutex, lock, weakened},
-        signals::{self, Bell, Pipe},
+        signals::{self, SignalNotifier, WakePipe},
         threads::service,
     },
     process::raw,
@@ -187,22 +187,22 @@ impl Ward for StdChild {
     }
 }
 
-/// The bell that the reaper thread sleeps on.
+/// The notifier that the reaper thread sleeps on.
 #[derive(Clone, Copy)]
-struct Asleep(&'static Bell<Pipe>);
+struct Asleep(&'static SignalNotifier<WakePipe>);
 
 impl Bed for Asleep {
     fn sleep(&self) {
         let pipe = self.0.pipe();
         raw::wait_readable(pipe.reader());
         pipe.drain();
-        // Makes the bell quiet, fences and dispatches the signals that came: if no runtime is left,
+        // Resets the notifier, fences and dispatches the signals that came: if no runtime is left,
         // nothing else dispatches them.
-        signals::hall().hear(self.0);
+        signals::registry().dispatch_for(self.0);
     }
 
     fn wake(&self) {
-        self.0.ring();
+        self.0.notify();
     }
 }
 
@@ -235,13 +235,13 @@ pub(super) fn adopt(child: StdChild) {
 /// # Errors
 /// If there are no threads or no descriptors left.
 fn start() -> std::io::Result<()> {
-    let bell = signals::hall().put_up(Pipe::new)?;
+    let notifier = signals::registry().acquire(WakePipe::new)?;
     let started = service::start("blitz-reaper", move || {
-        nursery().run(Asleep(bell));
-        signals::hall().take_down(bell);
+        nursery().run(Asleep(notifier));
+        signals::registry().release(notifier);
     });
     if started.is_err() {
-        signals::hall().take_down(bell);
+        signals::registry().release(notifier);
     }
     started
 }
@@ -285,7 +285,8 @@ mod models {
         }
     }
 
-    /// A model of a bell of `engine/signals`: loud or quiet, with a parker in place of a pipe.
+    /// A model of a notifier of `engine/signals`: notified or idle, with a parker in place of a
+    /// pipe.
     #[derive(Clone)]
     struct Cot(Arc<(AtomicBool, Parker)>);
 

@@ -6,7 +6,7 @@ use super::{Builder, machine};
 use crate::engine::{
     fiber::{self, Fibers, stack},
     pool::Pool,
-    threads::Recipe,
+    threads::ThreadConfig,
 };
 
 /// The fiber options of a builder; `None` means the default.
@@ -22,11 +22,16 @@ impl Choice {
         self.threads.unwrap_or(workers)
     }
 
-    pub(super) fn make(&self, pool: &Arc<Pool>, recipe: &Recipe, workers: usize) -> Fibers {
+    pub(super) fn make(
+        &self,
+        pool: &Arc<Pool>,
+        thread_config: &ThreadConfig,
+        workers: usize,
+    ) -> Fibers {
         let config = fiber::Config {
             carriers: self.carriers(workers),
             stack_size: self.stack_size.unwrap_or(stack::DEFAULT_SIZE),
-            recipe: recipe.clone(),
+            thread_config: thread_config.clone(),
         };
         Fibers::new(pool.clone(), config)
     }

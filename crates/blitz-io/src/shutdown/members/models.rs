@@ -6,7 +6,7 @@ use super::{Armed, End, Key, Members};
 use crate::{
     engine::{
         prim::{AtomicUsize, Ordering::Relaxed, model, thread},
-        wait::bell::block_on,
+        wait::test_waker::block_on,
     },
     sync::CancellationToken,
 };

@@ -10,7 +10,7 @@ use std::{
 use super::{Barrier, BarrierWaitResult};
 use crate::engine::{
     prim::{Arc, UnsafeCell, model, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
 };
 
 type Waiting = Pin<Box<dyn Future<Output = BarrierWaitResult> + Send>>;
@@ -23,14 +23,15 @@ fn poll(waiting: &mut Waiting) -> Poll<bool> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(|result| result.is_leader())
 }
 
-/// Returns a wait that has arrived and is pending, and the [`Bell`] that counts its wake-ups.
+/// Returns a wait that has arrived and is pending, and the [`CountingWaker`] that counts its
+/// wake-ups.
 #[track_caller]
-fn arrived(barrier: &Arc<Barrier>) -> (Waiting, Plain<Bell>) {
-    let (barrier, bell) = (barrier.clone(), Bell::new());
+fn arrived(barrier: &Arc<Barrier>) -> (Waiting, Plain<CountingWaker>) {
+    let (barrier, counter) = (barrier.clone(), CountingWaker::new());
     let mut waiting: Waiting = Box::pin(async move { barrier.wait().await });
-    let first = waiting.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+    let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
     assert!(first.is_pending(), "the round was complete");
-    (waiting, bell)
+    (waiting, counter)
 }
 
 /// Waits on another thread; its result says whether it was the leader.
@@ -62,13 +63,13 @@ fn a_later_round_is_not_woken_by_a_batch() {
         let barrier = barrier(4);
         let mut first = [(); 3].map(|()| arrived(&barrier));
         let leader = on_thread(&barrier);
-        first[0].1.listen();
+        first[0].1.wait();
         let mut late = arrived(&barrier);
         assert!(leader.join().unwrap());
         assert!(poll(&mut late.0).is_pending());
-        assert_eq!(late.1.rung(), 0);
-        for (waiting, bell) in &mut first {
-            assert_eq!((bell.rung(), poll(waiting)), (1, Poll::Ready(false)));
+        assert_eq!(late.1.wake_count(), 0);
+        for (waiting, counter) in &mut first {
+            assert_eq!((counter.wake_count(), poll(waiting)), (1, Poll::Ready(false)));
         }
     });
 }

@@ -15,7 +15,7 @@
 //!    links to siblings are the list
 //! T3 opens the latches of all, from the end: children before their parents
 //! T4 dismisses those who wait at the latches, in batches; between them the lock is let
-//!    go and the batch is woken; a node that nobody waits at leaves the list
+//!    go and the wake list is woken; a node that nobody waits at leaves the list
 //! ```
 //! The head stays alive during T4, because the caller has a reference to it. Other nodes on
 //! the list may end meanwhile: they leave it under the lock, and by then no task waits on
@@ -58,7 +58,7 @@ use crate::{
             Ordering::{AcqRel, Relaxed},
             UnsafeCell, lock, weakened,
         },
-        wait::batch::Batch,
+        wait::wake_list::WakeList,
     },
     sync::latch::Latch,
 };
@@ -209,7 +209,7 @@ impl Node {
     /// Cancels this node and all below it, and wakes their waiters (T1 to T4).
     #[cold]
     pub(crate) fn cancel(&self) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut tree = lock(self.tree());
         if self.latch.is_open() {
             return;
@@ -219,13 +219,13 @@ impl Node {
         unsafe { self.cancel_all() };
         // SAFETY: 1. we hold the lock, and take it again after each release below. 2. We have
         // cancelled this node.
-        while unsafe { self.dismiss(&mut batch) } {
+        while unsafe { self.dismiss(&mut wake_list) } {
             drop(tree);
-            batch.wake_all();
+            wake_list.wake_all();
             tree = lock(self.tree());
         }
         drop(tree);
-        batch.wake_all();
+        wake_list.wake_all();
     }
 
     /// Cancels this node and all below it, and makes them a list, without waking (T1 to T3).
@@ -286,15 +286,15 @@ impl Node {
     /// # Safety
     /// 1. The caller holds the lock of the tree.
     /// 2. It has cancelled this node.
-    unsafe fn dismiss(&self, batch: &mut Batch) -> bool {
-        if self.latch.dismiss(batch) {
+    unsafe fn dismiss(&self, wake_list: &mut WakeList) -> bool {
+        if self.latch.dismiss(wake_list) {
             return true;
         }
         // SAFETY: 1. by our obligation 1 the lock is held. 2. The closure only reads a field.
         while let Some(next) = unsafe { self.with_links(|links| links.behind) } {
             // SAFETY: nodes in a list are alive while the lock is held.
             let next = unsafe { next.as_ref() };
-            if !weakened!("tree_wakes") && next.latch.dismiss(batch) {
+            if !weakened!("tree_wakes") && next.latch.dismiss(wake_list) {
                 return true;
             }
             // SAFETY: 1. by our obligation 1 the lock is held.

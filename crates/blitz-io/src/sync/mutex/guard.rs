@@ -5,7 +5,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Caller, Hold, Mutex, Whole};
+use super::{CallSite, Hold, Mutex, Whole};
 use crate::sync::hold::{One, shown_as_its_value};
 
 /// Guard of a locked [`Mutex`], with access to its value; dropping it unlocks the mutex.
@@ -32,7 +32,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Creates a guard; the caller must have taken the permit.
     #[inline]
-    pub(super) fn new(mutex: &'a Mutex<T>, caller: Caller) -> Self {
+    pub(super) fn new(mutex: &'a Mutex<T>, caller: CallSite) -> Self {
         Self { hold: Hold::new(Whole(mutex), mutex.name.enter(caller)), value: PhantomData }
     }
 

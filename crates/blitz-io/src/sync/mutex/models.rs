@@ -10,7 +10,7 @@ use std::{
 use super::{Mutex, MutexGuard, OwnedMutexGuard};
 use crate::engine::{
     prim::{ids::Tally, model, thread},
-    wait::bell::block_on,
+    wait::test_waker::block_on,
 };
 
 type Waiting<T> = Pin<Box<dyn Future<Output = OwnedMutexGuard<T>> + Send>>;

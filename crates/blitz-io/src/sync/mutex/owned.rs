@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Caller, Hold, Mutex, Whole};
+use super::{CallSite, Hold, Mutex, Whole};
 use crate::sync::hold::shown_as_its_value;
 
 /// Owned guard of a locked [`Mutex`] in an [`Arc`]; dropping it unlocks the mutex.
@@ -37,7 +37,7 @@ pub struct OwnedMutexGuard<T: ?Sized> {
 impl<T: ?Sized> OwnedMutexGuard<T> {
     /// Creates a guard; the caller must have taken the permit.
     #[inline]
-    pub(super) fn new(mutex: Arc<Mutex<T>>, caller: Caller) -> Self {
+    pub(super) fn new(mutex: Arc<Mutex<T>>, caller: CallSite) -> Self {
         let entry = mutex.name.enter(caller);
         Self { hold: Hold::new(Whole(mutex), entry), value: PhantomData }
     }

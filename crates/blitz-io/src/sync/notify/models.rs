@@ -12,7 +12,7 @@ use super::{Notify, WAITING};
 use crate::{
     engine::{
         prim::{AtomicUsize, Ordering::Relaxed, model, thread},
-        wait::bell::{Bell, block_on},
+        wait::test_waker::{CountingWaker, block_on},
     },
     sync::futures::OwnedNotified,
 };
@@ -32,13 +32,14 @@ fn poll(waiting: &mut Waiting) -> Poll<()> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Creates a wait in the wait queue, and returns it with the [`Bell`] that counts its wake-ups.
+/// Creates a wait in the wait queue, and returns it with the [`CountingWaker`] that counts its
+/// wake-ups.
 #[track_caller]
-fn in_line(notify: &Arc<Notify>) -> (Waiting, Arc<Bell>) {
-    let (mut waiting, bell) = (created(notify), Bell::new());
-    let first = waiting.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+fn in_line(notify: &Arc<Notify>) -> (Waiting, Arc<CountingWaker>) {
+    let (mut waiting, counter) = (created(notify), CountingWaker::new());
+    let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
     assert!(first.is_pending(), "there was a permit");
-    (waiting, bell)
+    (waiting, counter)
 }
 
 /// Notifies on another thread.
@@ -197,11 +198,11 @@ fn a_batch_does_not_take_what_is_for_a_later_comer() {
         let [mut first, mut second, mut third] = [(); 3].map(|()| in_line(&notify));
         let notifier = on_thread(&notify, Notify::notify_waiters);
         // All were notified by now, whether they were woken yet or not.
-        first.1.listen();
+        first.1.wait();
         notify.notify_one();
         notifier.join().unwrap();
         for waiting in [&mut first, &mut second, &mut third] {
-            assert_eq!(waiting.1.rung(), 1);
+            assert_eq!(waiting.1.wake_count(), 1);
             assert!(poll(&mut waiting.0).is_ready());
         }
         assert!(has_permit(&notify), "one who was notified already took it");
@@ -215,12 +216,12 @@ fn a_later_comer_is_not_woken_by_a_batch() {
         let notify = notify();
         let waiting = [(); 3].map(|()| in_line(&notify));
         let notifier = on_thread(&notify, Notify::notify_waiters);
-        waiting[0].1.listen();
+        waiting[0].1.wait();
         let mut late = in_line(&notify);
         notifier.join().unwrap();
         assert!(poll(&mut late.0).is_pending());
-        assert_eq!(late.1.rung(), 0);
-        assert!(waiting.iter().all(|waiting| waiting.1.rung() == 1));
+        assert_eq!(late.1.wake_count(), 0);
+        assert!(waiting.iter().all(|waiting| waiting.1.wake_count() == 1));
     });
 }
 

@@ -10,7 +10,7 @@ use std::{
 use super::{OwnedRwLockWriteGuard, RwLock};
 use crate::engine::{
     prim::{UnsafeCell, model, thread},
-    wait::bell::block_on,
+    wait::test_waker::block_on,
 };
 
 type Waiting = Pin<Box<dyn Future<Output = OwnedRwLockWriteGuard<usize>> + Send>>;

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{Caller, Hold, Part, RwLock};
+use super::{CallSite, Hold, Part, RwLock};
 use crate::sync::hold::shown_as_its_value;
 
 /// Owned read guard of an [`RwLock`] in an [`Arc`]: shared access to the value, or to a
@@ -47,7 +47,7 @@ where
 impl<T: ?Sized> OwnedRwLockReadGuard<T> {
     /// Creates a guard; the caller must have taken a permit.
     #[inline]
-    pub(super) fn new(lock: Arc<RwLock<T>>, caller: Caller) -> Self {
+    pub(super) fn new(lock: Arc<RwLock<T>>, caller: CallSite) -> Self {
         let entry = lock.name.enter(caller);
         Self::of(Hold::new(Part(lock), entry))
     }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Caller, Hold, OwnedRwLockReadGuard, Part, RwLock, Whole};
+use super::{CallSite, Hold, OwnedRwLockReadGuard, Part, RwLock, Whole};
 use crate::sync::hold::shown_as_its_value;
 
 /// Owned write guard of an [`RwLock`] in an [`Arc`]: exclusive access to the value; dropping
@@ -34,7 +34,7 @@ pub struct OwnedRwLockWriteGuard<T: ?Sized> {
 impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     /// Creates a guard; the caller must have taken all permits.
     #[inline]
-    pub(super) fn new(lock: Arc<RwLock<T>>, caller: Caller) -> Self {
+    pub(super) fn new(lock: Arc<RwLock<T>>, caller: CallSite) -> Self {
         let entry = lock.name.enter(caller);
         Self { hold: Hold::new(Whole(lock), entry) }
     }

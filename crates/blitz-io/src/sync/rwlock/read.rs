@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, ops::Deref};
 
-use super::{Caller, Hold, RwLock, Shared};
+use super::{CallSite, Hold, RwLock, Shared};
 use crate::sync::hold::shown_as_its_value;
 
 /// Read guard of an [`RwLock`]: shared access to the value, or to a component of it; dropping
@@ -35,7 +35,7 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for RwLockReadGuard<'_, T> {}
 impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     /// Creates a guard; the caller must have taken a permit.
     #[inline]
-    pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
+    pub(super) fn new(lock: &'a RwLock<T>, caller: CallSite) -> Self {
         Self::of(lock, Hold::new(Shared(&lock.permits), lock.name.enter(caller)))
     }
 

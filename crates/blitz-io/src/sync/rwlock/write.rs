@@ -5,7 +5,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Caller, Hold, Lock, Many, RwLock, RwLockReadGuard, Shared, Whole};
+use super::{CallSite, Hold, Lock, Many, RwLock, RwLockReadGuard, Shared, Whole};
 use crate::sync::hold::shown_as_its_value;
 
 /// Write guard of an [`RwLock`]: exclusive access to the value; dropping the guard releases
@@ -32,7 +32,7 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// Creates a guard; the caller must have taken all permits.
     #[inline]
-    pub(super) fn new(lock: &'a RwLock<T>, caller: Caller) -> Self {
+    pub(super) fn new(lock: &'a RwLock<T>, caller: CallSite) -> Self {
         Self { hold: Hold::new(Whole(lock), lock.name.enter(caller)), lent: PhantomData }
     }
 

@@ -9,7 +9,7 @@ use std::{
 use super::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use crate::engine::{
     prim::{model, thread},
-    wait::bell::block_on,
+    wait::test_waker::block_on,
 };
 
 type Waiting = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;

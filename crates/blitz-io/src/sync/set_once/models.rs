@@ -10,7 +10,7 @@ use std::{
 use super::SetOnce;
 use crate::engine::{
     prim::{Arc, model, thread},
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
 };
 
 type Cell = Arc<SetOnce<u32>>;
@@ -26,14 +26,15 @@ fn set(cell: &Cell, value: u32) -> thread::JoinHandle<bool> {
     thread::spawn(move || cell.set(value).is_ok())
 }
 
-/// Creates a wait in the wait queue, and returns it with the [`Bell`] that counts its wake-ups.
+/// Creates a wait in the wait queue, and returns it with the [`CountingWaker`] that counts its
+/// wake-ups.
 #[track_caller]
-fn in_line(cell: &Cell) -> (Waiting, Plain<Bell>) {
-    let (cell, bell) = (cell.clone(), Bell::new());
+fn in_line(cell: &Cell) -> (Waiting, Plain<CountingWaker>) {
+    let (cell, counter) = (cell.clone(), CountingWaker::new());
     let mut waiting: Waiting = Box::pin(async move { *cell.wait().await });
-    let first = waiting.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+    let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
     assert!(first.is_pending());
-    (waiting, bell)
+    (waiting, counter)
 }
 
 #[test]
@@ -53,10 +54,10 @@ fn all_who_wait_are_told_in_batches() {
         let cell = cell();
         let waiting = [(); 3].map(|()| in_line(&cell));
         let setter = set(&cell, 1);
-        waiting[2].1.listen();
+        waiting[2].1.wait();
         assert_eq!(cell.get(), Some(&1));
         assert!(setter.join().unwrap());
-        assert!(waiting.iter().all(|waiting| waiting.1.rung() == 1));
+        assert!(waiting.iter().all(|waiting| waiting.1.wake_count() == 1));
     });
 }
 
@@ -64,11 +65,11 @@ fn all_who_wait_are_told_in_batches() {
 fn a_waiter_dropped_against_an_opening_breaks_nothing() {
     model(|| {
         let cell = cell();
-        let (waiting, bell) = in_line(&cell);
+        let (waiting, counter) = in_line(&cell);
         let setter = set(&cell, 1);
         drop(waiting);
         assert!(setter.join().unwrap());
-        assert_eq!(Plain::strong_count(&bell), 1, "its waker is gone");
+        assert_eq!(Plain::strong_count(&counter), 1, "its waker is gone");
     });
 }
 
@@ -132,9 +133,9 @@ fn who_is_refused_finds_the_value() {
 fn a_value_is_whole_for_who_waits() {
     model(|| {
         let cell = cell();
-        let (waiting, bell) = in_line(&cell);
+        let (waiting, counter) = in_line(&cell);
         let setter = set(&cell, 1);
-        bell.listen();
+        counter.wait();
         assert_eq!(block_on(waiting), 1);
         assert!(setter.join().unwrap());
     });

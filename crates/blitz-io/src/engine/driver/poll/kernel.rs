@@ -16,42 +16,42 @@ use super::Fd;
 use crate::engine::driver::{epoll::Epoll, interest::Interest, sources::Token};
 
 /// The system calls of the `poll(2)` selector, with the socket pair that ends a wait.
-pub(super) struct Kernel {
+pub(super) struct PollKernel {
     /// The sending side: a byte that is written here ends a wait.
-    bell: UnixStream,
+    wake_sender: UnixStream,
     /// The receiving side, which every wait includes.
-    heard: UnixStream,
+    wake_fd: UnixStream,
 }
 
-impl Kernel {
+impl PollKernel {
     pub(super) fn new() -> io::Result<Self> {
-        let (bell, heard) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        heard.set_nonblocking(true)?;
-        Ok(Self { bell, heard })
+        let (wake_sender, wake_fd) = UnixStream::pair()?;
+        wake_sender.set_nonblocking(true)?;
+        wake_fd.set_nonblocking(true)?;
+        Ok(Self { wake_sender, wake_fd })
     }
 
     /// Returns the descriptor that becomes readable after a signal.
-    pub(super) fn heard(&self) -> RawFd {
-        self.heard.as_raw_fd()
+    pub(super) fn wake_fd(&self) -> RawFd {
+        self.wake_fd.as_raw_fd()
     }
 
-    /// Ends a wait for [`heard`](Self::heard), or the next one.
+    /// Ends a wait for [`wake_fd`](Self::wake_fd), or the next one.
     pub(super) fn signal(&self) {
         // If the buffer is full, the pending bytes end the wait as well.
-        let _ = (&self.bell).write(&[1]);
+        let _ = (&self.wake_sender).write(&[1]);
     }
 
     /// Drains the bytes of all signals.
-    pub(super) fn hear(&self) {
+    pub(super) fn drain_signals(&self) {
         let mut bytes = [0; 64];
-        while (&self.heard).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        while (&self.wake_fd).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
     }
 
     /// Refuses files that `poll` always reports as ready, as epoll does.
     pub(super) fn admit(&self, fd: Fd<'_>) -> io::Result<()> {
         let kind = kind_of(fd)?;
-        if (kind.is_file() || kind.is_dir()) && !tells_changes(fd) {
+        if (kind.is_file() || kind.is_dir()) && !supports_waiting(fd) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         Ok(())
@@ -71,13 +71,13 @@ impl Kernel {
 /// detect that, so a temporary epoll instance does; such files are rare. Where a sandbox refuses
 /// epoll, no file can be waited for.
 #[cfg(target_os = "linux")]
-fn tells_changes(fd: Fd<'_>) -> bool {
+fn supports_waiting(fd: Fd<'_>) -> bool {
     Epoll::new().is_ok_and(|epoll| epoll.add(fd, Token::NUDGE, Interest::PRIORITY).is_ok())
 }
 
 /// Returns false, because no system but Linux is known to have such files.
 #[cfg(not(target_os = "linux"))]
-fn tells_changes(_: Fd<'_>) -> bool {
+fn supports_waiting(_: Fd<'_>) -> bool {
     false
 }
 
@@ -104,10 +104,10 @@ pub(in crate::engine::driver) fn poll(
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: pointer and length come from a slice that is borrowed mutably during the call; the
     // timeout is null or points to a local that outlives the call; a null signal mask is allowed.
-    let answer = unsafe {
+    let result = unsafe {
         libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null())
     };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Waits until a descriptor is ready, with a timeout in milliseconds.
@@ -116,8 +116,8 @@ pub(in crate::engine::driver) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
 ) -> io::Result<()> {
-    let timeout = timeout.map_or(-1, crate::engine::driver::signs::rounded_up);
+    let timeout = timeout.map_or(-1, crate::engine::driver::poll_flags::rounded_up);
     // SAFETY: pointer and length come from a slice that is borrowed mutably during the call.
-    let answer = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let result = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

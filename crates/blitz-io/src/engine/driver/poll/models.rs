@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::Kernel;
+use super::PollKernel;
 use crate::engine::{
     driver::{
         Direction, Driver, DriverConfig, IoBackend, Registration, backend::Selector,
@@ -22,12 +22,12 @@ use crate::engine::{
         Ordering::{Acquire, Release},
         model, thread,
     },
-    wait::bell::block_on,
+    wait::test_waker::block_on,
 };
 
 impl Driver {
     /// Returns the kernel of a model's driver.
-    pub(crate) fn kernel(&self) -> &Kernel {
+    pub(crate) fn kernel(&self) -> &PollKernel {
         match &self.selector {
             Selector::Poll(poll) => &poll.kernel,
             _ => panic!("models have drivers of `of_a_model`"),
@@ -61,19 +61,19 @@ fn close(driver: &Driver, registration: &Registration, fd: RawFd) {
 }
 
 /// A thread that takes turns until it is stopped.
-struct Turns {
+struct TurnThread {
     driver: Arc<Driver>,
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Turns {
+impl TurnThread {
     fn of(driver: &Arc<Driver>) -> Self {
         let (driver, stop) = (driver.clone(), Arc::new(AtomicBool::new(false)));
         let thread = thread::spawn({
             let (driver, stop) = (driver.clone(), stop.clone());
             move || {
-                let mut role = driver.try_hold().expect("nobody else wants it");
+                let mut role = driver.try_lock().expect("no other thread wants it");
                 // Acquire: pairs with the Release in `end`.
                 while !stop.load(Acquire) {
                     role.turn(None).expect("nothing can fail");
@@ -101,11 +101,11 @@ fn read(driver: &Driver, registration: &Registration, fd: RawFd) {
 /// The kernel for models refuses to close a descriptor that is waited for, and to wait for one that
 /// is closed.
 #[test]
-fn a_descriptor_is_closed_when_nobody_waits_for_it() {
+fn a_descriptor_is_closed_when_no_thread_waits_for_it() {
     model(|| {
         let driver = Driver::of_a_model();
         let registration = driver.registered(0, 0);
-        let turns = Turns::of(&driver);
+        let turns = TurnThread::of(&driver);
         close(&driver, &registration, 0);
         turns.end();
     });
@@ -117,7 +117,7 @@ fn two_removed_at_once_are_both_closed() {
     model(|| {
         let driver = Driver::of_a_model();
         let (first, second) = (driver.registered(0, 0), driver.registered(1, 0));
-        let turns = Turns::of(&driver);
+        let turns = TurnThread::of(&driver);
         let closing = thread::spawn({
             let driver = driver.clone();
             move || close(&driver, &first, 0)
@@ -134,9 +134,9 @@ fn an_event_against_a_read_that_would_block_is_not_lost() {
         let driver = Driver::of_a_model();
         let registration = driver.registered(0, libc::POLLIN);
         // The input that is reported has been consumed when the task reads.
-        assert_eq!(driver.try_hold().unwrap().turn(None).unwrap(), 1);
+        assert_eq!(driver.try_lock().unwrap().turn(None).unwrap(), 1);
         driver.kernel().read(0).unwrap();
-        let turns = Turns::of(&driver);
+        let turns = TurnThread::of(&driver);
         let peer = thread::spawn({
             let driver = driver.clone();
             move || driver.kernel().set(0, libc::POLLIN)
@@ -153,10 +153,10 @@ fn a_refuted_end_is_armed_again() {
     model(|| {
         let driver = Driver::of_a_model();
         let registration = driver.registered(0, libc::POLLHUP);
-        assert_eq!(driver.try_hold().unwrap().turn(None).unwrap(), 1);
+        assert_eq!(driver.try_lock().unwrap().turn(None).unwrap(), 1);
         assert!(registration.ready_event(Interest::READABLE).ready().is_read_closed());
         driver.kernel().set(0, 0);
-        let turns = Turns::of(&driver);
+        let turns = TurnThread::of(&driver);
         let writer = thread::spawn({
             let driver = driver.clone();
             move || driver.kernel().set(0, libc::POLLIN)
@@ -176,17 +176,17 @@ fn an_event_of_a_closed_descriptor_does_not_reach_its_successor() {
         let first = driver.registered(0, libc::POLLIN);
         let turns = thread::spawn({
             let driver = driver.clone();
-            move || drop(driver.try_hold().unwrap().turn(Some(Duration::ZERO)))
+            move || drop(driver.try_lock().unwrap().turn(Some(Duration::ZERO)))
         });
         close(&driver, &first, 0);
         drop(first);
         let second = driver.registered(0, 0);
         turns.join().unwrap();
         let ready = second.ready_event(Interest::READABLE).ready();
-        assert_eq!(ready, Ready::EMPTY, "the second was told what was meant for the first");
+        assert_eq!(ready, Ready::EMPTY, "the second got the event of the first");
         // The second descriptor's own event reaches it.
         driver.kernel().set(0, libc::POLLIN);
-        assert_eq!(driver.try_hold().unwrap().turn(None).unwrap(), 1);
+        assert_eq!(driver.try_lock().unwrap().turn(None).unwrap(), 1);
         read(&driver, &second, 0);
     });
 }
@@ -200,7 +200,7 @@ fn a_turn_goes_from_one_to_the_next_with_its_events() {
         let registrations =
             [driver.registered(0, libc::POLLIN), driver.registered(1, libc::POLLIN)];
         let look = |driver: &Driver| {
-            let found = driver.try_hold().map(|mut role| role.turn(Some(Duration::ZERO)).unwrap());
+            let found = driver.try_lock().map(|mut role| role.turn(Some(Duration::ZERO)).unwrap());
             found.unwrap_or(0)
         };
         let other = thread::spawn({
@@ -208,7 +208,7 @@ fn a_turn_goes_from_one_to_the_next_with_its_events() {
             move || look(&driver) + look(&driver)
         });
         let found = look(&driver) + other.join().unwrap();
-        assert_eq!(found, 2, "each is told once");
+        assert_eq!(found, 2, "each is reported once");
         for (fd, registration) in (0..).zip(&registrations) {
             let cx = &mut std::task::Context::from_waker(Waker::noop());
             let read = || driver.kernel().read(fd);

@@ -10,13 +10,13 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::{Direction, LINE, Record};
+use super::{Direction, Record, WAITERS};
 use crate::engine::{
     driver::{interest::Interest, ready::Ready},
     prim::{Arc, AtomicBool, Ordering::Relaxed, UnsafeCell, model, thread},
     wait::{
-        batch::Batch,
-        bell::{Bell, block_on},
+        test_waker::{CountingWaker, block_on},
+        wake_list::WakeList,
     },
 };
 
@@ -43,7 +43,7 @@ impl Socket {
         if ready.is_writable() {
             self.room.swap(true, Relaxed);
         }
-        assert!(self.record.set(0, ready, &mut Batch::new()));
+        assert!(self.record.set(0, ready, &mut WakeList::new()));
     }
 
     /// Performs an operation; returns false if it would block.
@@ -88,27 +88,27 @@ fn event(socket: &Arc<Socket>, ready: Ready) -> thread::JoinHandle<()> {
 
 fn shutdown(socket: &Arc<Socket>) -> thread::JoinHandle<()> {
     let socket = socket.clone();
-    thread::spawn(move || socket.record.shut_down(&mut Batch::new()))
+    thread::spawn(move || socket.record.shut_down(&mut WakeList::new()))
 }
 
-type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedWait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Returns a future that waits in the wait queue.
-fn in_line(socket: &Arc<Socket>, interest: Interest) -> Waiting {
-    in_line_as(socket, interest, Waker::noop())
+fn queued(socket: &Arc<Socket>, interest: Interest) -> BoxedWait {
+    queued_as(socket, interest, Waker::noop())
 }
 
-fn in_line_as(socket: &Arc<Socket>, interest: Interest, waker: &Waker) -> Waiting {
+fn queued_as(socket: &Arc<Socket>, interest: Interest, waker: &Waker) -> BoxedWait {
     let socket = socket.clone();
-    let mut waiting: Waiting = Box::pin(async move {
+    let mut waiting: BoxedWait = Box::pin(async move {
         let _event = socket.record.wait(interest).await;
     });
     assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
     waiting
 }
 
-fn has_line(socket: &Socket) -> bool {
-    socket.record.word.load(Relaxed) & LINE != 0
+fn has_waiters(socket: &Socket) -> bool {
+    socket.record.word.load(Relaxed) & WAITERS != 0
 }
 
 #[test]
@@ -128,25 +128,25 @@ fn an_event_against_a_wait_is_not_lost() {
         let driver = event(&socket, Ready::READABLE);
         block_on(socket.wait_and_take(Direction::Read));
         driver.join().unwrap();
-        assert!(!has_line(&socket));
+        assert!(!has_waiters(&socket));
     });
 }
 
 /// A thread that sees an event sees what was done before it, without the help of the wakers.
 #[test]
 fn what_was_done_before_an_event_is_seen_after_it() {
-    struct Seen(Record, UnsafeCell<u32>);
+    struct EventAndData(Record, UnsafeCell<u32>);
     // SAFETY: the cell is written before the event and read only by a thread that has seen the
     // event.
-    unsafe impl Sync for Seen {}
+    unsafe impl Sync for EventAndData {}
     model(|| {
-        let seen = Arc::new(Seen(Record::new(), UnsafeCell::new(0)));
+        let seen = Arc::new(EventAndData(Record::new(), UnsafeCell::new(0)));
         // The spawned thread is the one that looks, because in the first run of a model it runs
         // last.
-        let looking = thread::spawn({
+        let reader = thread::spawn({
             let seen = seen.clone();
             move || {
-                if seen.0.look(Ready::ALL).ready().is_readable() {
+                if seen.0.snapshot(Ready::ALL).ready().is_readable() {
                     // SAFETY: the event was seen, and the cell is written only before the event.
                     assert_eq!(seen.1.with(|value| unsafe { *value }), 7);
                 }
@@ -154,8 +154,8 @@ fn what_was_done_before_an_event_is_seen_after_it() {
         });
         // SAFETY: the cell is read only after the event, which comes below.
         seen.1.with_mut(|value| unsafe { *value = 7 });
-        assert!(seen.0.set(0, Ready::READABLE, &mut Batch::new()));
-        looking.join().unwrap();
+        assert!(seen.0.set(0, Ready::READABLE, &mut WakeList::new()));
+        reader.join().unwrap();
     });
 }
 
@@ -184,15 +184,15 @@ fn two_events_against_two_directions_wake_both() {
 /// A waiter leaves the wait queue by its drop or by the event, and the one behind it is woken
 /// either way.
 #[test]
-fn a_wait_dropped_against_an_event_leaves_the_line_in_order() {
+fn a_wait_dropped_against_an_event_leaves_the_queue_in_order() {
     model(|| {
         let socket = socket();
-        let first = in_line(&socket, Interest::READABLE);
+        let first = queued(&socket, Interest::READABLE);
         let driver = event(&socket, Ready::READABLE);
         drop(first);
         block_on(socket.wait_and_take(Direction::Read));
         driver.join().unwrap();
-        assert!(!has_line(&socket), "the line is empty, and the word says so");
+        assert!(!has_waiters(&socket), "the queue is empty, and the word says so");
     });
 }
 
@@ -226,7 +226,7 @@ fn an_event_against_a_refutation_is_not_lost() {
     model(|| {
         let socket = socket();
         let ended = Ready::READABLE | Ready::READ_CLOSED;
-        assert!(socket.record.set(0, ended, &mut Batch::new()));
+        assert!(socket.record.set(0, ended, &mut WakeList::new()));
         let driver = event(&socket, Ready::READABLE);
         block_on(poll_fn(|cx| poll_take_refuting(&socket, cx)));
         driver.join().unwrap();
@@ -238,40 +238,40 @@ fn an_event_against_a_refutation_is_not_lost() {
 fn what_was_refuted_is_open_again() {
     model(|| {
         let record = Record::new();
-        assert!(record.set(0, Ready::ALL, &mut Batch::new()));
-        let event = record.look(Direction::Read.mask());
+        assert!(record.set(0, Ready::ALL, &mut WakeList::new()));
+        let event = record.snapshot(Direction::Read.mask());
         assert!(event.ready().is_read_closed());
         assert_eq!(record.refute(event), event.ready());
-        assert!(record.look(Direction::Read.mask()).ready().is_empty());
-        assert!(record.look(Direction::Write.mask()).ready().is_write_closed());
+        assert!(record.snapshot(Direction::Read.mask()).ready().is_empty());
+        assert!(record.snapshot(Direction::Write.mask()).ready().is_write_closed());
     });
 }
 
-/// Futures that are leaked, so they are neither polled nor dropped, each with the bell of its
+/// Futures that are leaked, so they are neither polled nor dropped, each with the counter of its
 /// waker.
-struct Forgotten {
-    waits: Vec<ManuallyDrop<Waiting>>,
-    bells: Vec<std::sync::Arc<Bell>>,
+struct LeakedWaits {
+    waits: Vec<ManuallyDrop<BoxedWait>>,
+    counters: Vec<std::sync::Arc<CountingWaker>>,
 }
 
-impl Forgotten {
+impl LeakedWaits {
     fn new(socket: &Arc<Socket>, count: usize) -> Self {
-        let bells: Vec<_> = (0..count).map(|_| Bell::new()).collect();
-        let wait = |bell: &std::sync::Arc<Bell>| {
-            ManuallyDrop::new(in_line_as(socket, Interest::READABLE, &bell.waker()))
+        let counters: Vec<_> = (0..count).map(|_| CountingWaker::new()).collect();
+        let wait = |counter: &std::sync::Arc<CountingWaker>| {
+            ManuallyDrop::new(queued_as(socket, Interest::READABLE, &counter.waker()))
         };
-        Self { waits: bells.iter().map(wait).collect(), bells }
+        Self { waits: counters.iter().map(wait).collect(), counters }
     }
 
-    fn assert_all_have_left(&self) {
-        for bell in &self.bells {
-            let left = (bell.rung(), std::sync::Arc::strong_count(bell));
-            assert_eq!(left, (1, 1), "who was forgotten leaves once, and its waker is gone");
+    fn assert_all_are_dismissed(&self) {
+        for counter in &self.counters {
+            let dismissed = (counter.wake_count(), std::sync::Arc::strong_count(counter));
+            assert_eq!(dismissed, (1, 1), "a leaked wait is dismissed once, and its waker is gone");
         }
     }
 }
 
-impl Drop for Forgotten {
+impl Drop for LeakedWaits {
     fn drop(&mut self) {
         // Frees their memory, because the model checker reports leaks as errors.
         self.waits.drain(..).for_each(|wait| drop(ManuallyDrop::into_inner(wait)));
@@ -282,32 +282,32 @@ impl Drop for Forgotten {
 /// The next registration has a wait of its own.
 fn ends_with_forgotten(count: usize) {
     let socket = socket();
-    let forgotten = Forgotten::new(&socket, count);
+    let forgotten = LeakedWaits::new(&socket, count);
     let driver = thread::spawn({
         let socket = socket.clone();
-        move || socket.record.set(0, Ready::READABLE, &mut Batch::new())
+        move || socket.record.set(0, Ready::READABLE, &mut WakeList::new())
     });
     drop(socket.record.end());
-    let mut next = in_line(&socket, Interest::READABLE);
+    let mut next = queued(&socket, Interest::READABLE);
     driver.join().unwrap();
-    forgotten.assert_all_have_left();
+    forgotten.assert_all_are_dismissed();
     // At worst it was woken for nothing.
     let mut cx = Context::from_waker(Waker::noop());
     assert!(next.as_mut().poll(&mut cx).is_pending(), "an event of the last reached the next");
-    assert!(has_line(&socket));
-    assert!(socket.record.set(1, Ready::READABLE, &mut Batch::new()));
+    assert!(has_waiters(&socket));
+    assert!(socket.record.set(1, Ready::READABLE, &mut WakeList::new()));
     assert!(next.as_mut().poll(&mut cx).is_ready());
-    assert!(!has_line(&socket));
+    assert!(!has_waiters(&socket));
 }
 
 #[test]
-fn waits_that_were_forgotten_leave_with_their_registration() {
+fn leaked_waits_leave_with_their_registration() {
     model(|| ends_with_forgotten(1));
 }
 
-/// The event has filled a batch and released the lock when the record ends.
+/// The event has filled a wake list and released the lock when the record ends.
 #[test]
-fn more_forgotten_waits_than_a_batch_leave_against_an_event() {
+fn more_leaked_waits_than_a_wake_list_leave_against_an_event() {
     model(|| ends_with_forgotten(3));
 }
 
@@ -317,40 +317,44 @@ fn an_event_of_the_last_registration_does_not_reach_the_next() {
         let record = Arc::new(Record::new());
         let driver = thread::spawn({
             let record = record.clone();
-            move || record.set(0, Ready::READABLE, &mut Batch::new())
+            move || record.set(0, Ready::READABLE, &mut WakeList::new())
         });
         assert!(record.end().iter().all(Option::is_none));
         // The next registration waits, and at worst is woken for nothing.
-        let bell = Bell::new();
-        let waker = bell.waker();
+        let counter = CountingWaker::new();
+        let waker = counter.waker();
         let polled = record.poll(&Context::from_waker(&waker), Direction::Read);
-        assert!(polled.is_pending(), "the next was told what was meant for the last");
+        assert!(polled.is_pending(), "the next got the event of the last");
         driver.join().unwrap();
         let polled = record.poll(&Context::from_waker(&waker), Direction::Read);
-        assert!(polled.is_pending(), "the next was told what was meant for the last");
+        assert!(polled.is_pending(), "the next got the event of the last");
         // The next registration's own event reaches it.
-        let before = bell.rung();
-        assert!(record.set(1, Ready::READABLE, &mut Batch::new()));
-        assert_eq!(bell.rung(), before + 1);
+        let before = counter.wake_count();
+        assert!(record.set(1, Ready::READABLE, &mut WakeList::new()));
+        assert_eq!(counter.wake_count(), before + 1);
     });
 }
 
 #[test]
 fn a_record_that_ends_against_an_event_keeps_no_waker() {
     model(|| {
-        let (record, bell) = (Arc::new(Record::new()), Bell::new());
-        let waker = bell.waker();
+        let (record, counter) = (Arc::new(Record::new()), CountingWaker::new());
+        let waker = counter.waker();
         for direction in [Direction::Read, Direction::Write] {
             assert!(record.poll(&Context::from_waker(&waker), direction).is_pending());
         }
         drop(waker);
         let driver = thread::spawn({
             let record = record.clone();
-            move || record.set(0, Ready::READABLE, &mut Batch::new())
+            move || record.set(0, Ready::READABLE, &mut WakeList::new())
         });
         drop(record.end());
         driver.join().unwrap();
-        assert_eq!(std::sync::Arc::strong_count(&bell), 1, "the record lives, the wakers do not");
+        assert_eq!(
+            std::sync::Arc::strong_count(&counter),
+            1,
+            "the record lives, the wakers do not"
+        );
     });
 }
 
@@ -373,7 +377,7 @@ fn a_shutdown_against_a_wait_ends_it() {
         let event = block_on(socket.record.wait(Interest::READABLE | Interest::WRITABLE));
         assert!(event.is_shutdown());
         driver.join().unwrap();
-        assert!(!has_line(&socket));
+        assert!(!has_waiters(&socket));
     });
 }
 
@@ -383,7 +387,7 @@ fn a_clear_against_a_shutdown_keeps_it() {
         let socket = socket();
         socket.record.assume(Ready::READABLE);
         let driver = shutdown(&socket);
-        let event = socket.record.look(Ready::ALL);
+        let event = socket.record.snapshot(Ready::ALL);
         socket.record.clear(event);
         let event = block_on(poll_fn(|cx| socket.record.poll(cx, Direction::Read)));
         assert!(event.is_shutdown(), "it ended without data, so by the end");
@@ -394,11 +398,11 @@ fn a_clear_against_a_shutdown_keeps_it() {
 /// Batches of a model hold two wakers: the third waiter is dismissed after the lock was released
 /// once, and a waiter that joins again meanwhile is left for the next event.
 #[test]
-fn a_full_batch_against_a_wait_that_joins_again() {
+fn a_full_wake_list_against_a_wait_that_joins_again() {
     model(|| {
         let socket = socket();
         // These waiters are woken by any event, but wait for an error, which never comes.
-        let others = [(); 3].map(|()| in_line(&socket, Interest::ERROR));
+        let others = [(); 3].map(|()| queued(&socket, Interest::ERROR));
         let waiting = thread::spawn({
             let socket = socket.clone();
             move || block_on(socket.wait_and_take(Direction::Read))
@@ -409,7 +413,7 @@ fn a_full_batch_against_a_wait_that_joins_again() {
             let mut cx = Context::from_waker(Waker::noop());
             assert!(other.as_mut().poll(&mut cx).is_pending(), "there is no error");
         }
-        assert!(!has_line(&socket), "all have gone");
+        assert!(!has_waiters(&socket), "all have gone");
     });
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use super::{each, fd, look, run};
 use crate::engine::driver::{
-    IoBackend, backend::Selector, interest::Interest, ready::Ready, uring::Uring,
+    IoBackend, backend::Selector, interest::Interest, ready::Ready, uring::UringSelector,
 };
 
 #[test]
@@ -24,7 +24,7 @@ fn a_file_is_refused() {
 
 /// A change of the mounts is reported as urgent data of this file.
 #[test]
-fn a_file_that_tells_of_changes_is_taken() {
+fn a_file_that_reports_changes_is_accepted() {
     each(|driver| {
         let mounts = File::open("/proc/self/mounts").unwrap();
         let registration = driver.register(fd(&mounts), Interest::PRIORITY).unwrap();
@@ -36,9 +36,9 @@ fn a_file_that_tells_of_changes_is_taken() {
 }
 
 #[test]
-fn urgent_data_is_told_to_who_asks_for_it() {
+fn urgent_data_is_reported_on_request() {
     each(|driver| {
-        if let Selector::Other(_) = driver.selector {
+        if let Selector::Polling(_) = driver.selector {
             return;
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -74,9 +74,9 @@ fn a_byte_as_any_other_is_not_urgent() {
 
 #[test]
 fn io_uring_is_used_where_it_is_had_and_refused_where_it_is_not() {
-    match (Selector::new(Some(IoBackend::Uring)), Uring::new()) {
+    match (Selector::new(Some(IoBackend::Uring)), UringSelector::new()) {
         (Ok(selector), Ok(_)) => assert_eq!(selector.backend(), IoBackend::Uring),
         (Err(why), Err(_)) => assert!(why.to_string().contains("IoBackend::Auto"), "{why}"),
-        (asked, ring) => panic!("{asked:?} though {ring:?}"),
+        (requested, direct) => panic!("{requested:?} though {direct:?}"),
     }
 }

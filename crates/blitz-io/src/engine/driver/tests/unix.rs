@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{BOTH, each, fd, look, pair, poll_ready, run, tells_ends};
+use super::{BOTH, each, fd, look, pair, poll_ready, reports_closed_ends, run};
 use crate::engine::{
     driver::{Direction, Driver, Registration, interest::Interest, ready::Ready},
-    wait::bell::Bell,
+    wait::test_waker::CountingWaker,
 };
 
 #[test]
@@ -29,7 +29,7 @@ fn a_pipe_without_a_reader_is_closed_for_its_writer() {
         while look(driver) > 0 {}
         let ready = registration.ready_event(Interest::WRITABLE | Interest::ERROR).ready();
         assert!(ready.is_writable(), "{ready:?}");
-        if tells_ends(driver) {
+        if reports_closed_ends(driver) {
             assert!(ready.is_write_closed() && ready.is_error(), "{ready:?}");
         }
     });
@@ -95,7 +95,7 @@ fn a_signal_does_not_end_a_turn() {
             move || {
                 begin.wait();
                 let start = Instant::now();
-                let count = driver.try_hold().unwrap().turn(Some(Duration::from_millis(30)));
+                let count = driver.try_lock().unwrap().turn(Some(Duration::from_millis(30)));
                 let elapsed = start.elapsed();
                 ended.store(true, SeqCst);
                 (count, elapsed)
@@ -119,7 +119,7 @@ fn a_signal_does_not_end_a_turn() {
 
 /// Windows reports a reset instead, if anything.
 #[test]
-fn an_answer_that_nobody_is_there_reaches_who_waits_to_read() {
+fn an_unreachable_peer_is_reported_to_a_reader() {
     each(|driver| {
         let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = gone.local_addr().unwrap();
@@ -129,8 +129,8 @@ fn an_answer_that_nobody_is_there_reaches_who_waits_to_read() {
         socket.connect(address).unwrap();
         let registration = driver.register(fd(&socket), BOTH).unwrap();
         while look(driver) > 0 {}
-        let bell = Bell::new();
-        assert!(poll_ready(&registration, &bell, Direction::Read).is_pending());
+        let counter = CountingWaker::new();
+        assert!(poll_ready(&registration, &counter, Direction::Read).is_pending());
         socket.send(b"anybody?").unwrap();
         let result = run(
             driver,

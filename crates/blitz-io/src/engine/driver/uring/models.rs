@@ -4,7 +4,7 @@
 #[cfg(not(blitz_loom))]
 use std::sync::Condvar;
 
-use super::table::Table;
+use super::table::UringTable;
 #[cfg(blitz_loom)]
 use crate::engine::prim::Condvar;
 use crate::engine::{
@@ -14,23 +14,24 @@ use crate::engine::{
 
 const TOKEN: Token = Token::from_bits(5);
 
-struct World {
-    table: StoreLock<Table>,
-    queue: Mutex<Queue>,
-    bell: Condvar,
+struct UringWorld {
+    table: StoreLock<UringTable>,
+    queue: Mutex<CompletionQueue>,
+    completed: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
-    told: Vec<(Token, i32, bool)>,
+struct CompletionQueue {
+    completions: Vec<(Token, i32, bool)>,
     /// The number of completions that have ever been written.
     written: usize,
 }
 
-impl World {
+impl UringWorld {
     fn new() -> Arc<Self> {
-        let (table, queue) = (StoreLock::new(Table::default()), Mutex::new(Queue::default()));
-        Arc::new(Self { table, queue, bell: Condvar::new() })
+        let (table, queue) =
+            (StoreLock::new(UringTable::default()), Mutex::new(CompletionQueue::default()));
+        Arc::new(Self { table, queue, completed: Condvar::new() })
     }
 
     /// Creates a world with one descriptor that has a poll.
@@ -46,26 +47,28 @@ impl World {
     /// Writes a completion, as the kernel does.
     fn write(&self, token: Token, result: i32, more: bool) {
         let mut queue = lock(&self.queue);
-        queue.told.push((token, result, more));
+        queue.completions.push((token, result, more));
         queue.written += 1;
         drop(queue);
-        self.bell.notify_all();
+        self.completed.notify_all();
     }
 
     fn sleep(&self) {
         let mut queue = lock(&self.queue);
-        let taken = queue.written - queue.told.len();
+        let taken = queue.written - queue.completions.len();
         while queue.written == taken {
-            queue = self.bell.wait(queue).unwrap();
+            queue = self.completed.wait(queue).unwrap();
         }
     }
 
-    fn reap(&self, table: &mut Table) {
-        let told = std::mem::take(&mut lock(&self.queue).told);
-        told.into_iter().for_each(|(token, result, more)| table.told(token, result, more));
+    fn reap(&self, table: &mut UringTable) {
+        let completions = std::mem::take(&mut lock(&self.queue).completions);
+        completions
+            .into_iter()
+            .for_each(|(token, result, more)| table.complete(token, result, more));
     }
 
-    fn call(&self, table: &mut Table) {
+    fn call(&self, table: &mut UringTable) {
         if table.takes_call() {
             self.write(Token::NUDGE, 0, false);
         }
@@ -109,15 +112,18 @@ impl World {
     }
 }
 
-fn beside(world: &Arc<World>, f: impl FnOnce(&World) + Send + 'static) -> thread::JoinHandle<()> {
+fn beside(
+    world: &Arc<UringWorld>,
+    f: impl FnOnce(&UringWorld) + Send + 'static,
+) -> thread::JoinHandle<()> {
     let world = world.clone();
     thread::spawn(move || f(&world))
 }
 
 #[test]
-fn a_descriptor_that_is_added_against_a_sleep_is_told() {
+fn a_descriptor_that_is_added_against_a_sleep_is_reported() {
     model(|| {
-        let world = World::new();
+        let world = UringWorld::new();
         let adds = beside(&world, |world| {
             let mut table = world.table.lock();
             assert!(table.add(3, TOKEN, Interest::WRITABLE));
@@ -131,8 +137,8 @@ fn a_descriptor_that_is_added_against_a_sleep_is_told() {
 #[test]
 fn a_signal_against_a_sleep_ends_it() {
     model(|| {
-        let world = World::new();
-        let signals = beside(&world, World::signal);
+        let world = UringWorld::new();
+        let signals = beside(&world, UringWorld::signal);
         assert_eq!(world.wait(), 0);
         signals.join().unwrap();
     });
@@ -140,11 +146,11 @@ fn a_signal_against_a_sleep_ends_it() {
 
 /// The waiting thread is about to sleep, its call is in the queue, and another thread reaps.
 #[test]
-fn a_call_is_left_to_whom_it_is_for() {
+fn a_call_is_left_to_the_called_thread() {
     model(|| {
-        let world = World::new();
-        let signals = beside(&world, World::signal);
-        let reaps = beside(&world, World::reap_for_another);
+        let world = UringWorld::new();
+        let signals = beside(&world, UringWorld::signal);
+        let reaps = beside(&world, UringWorld::reap_for_another);
         assert_eq!(world.wait(), 0);
         signals.join().unwrap();
         reaps.join().unwrap();
@@ -152,11 +158,11 @@ fn a_call_is_left_to_whom_it_is_for() {
 }
 
 #[test]
-fn what_another_reaps_is_told() {
+fn what_another_thread_reaps_is_reported() {
     model(|| {
-        let world = World::with_poll();
+        let world = UringWorld::with_poll();
         let kernel = beside(&world, |world| world.write(TOKEN, libc::EPOLLOUT, true));
-        let reaps = beside(&world, World::reap_for_another);
+        let reaps = beside(&world, UringWorld::reap_for_another);
         assert_eq!(world.wait(), 1);
         kernel.join().unwrap();
         reaps.join().unwrap();
@@ -167,9 +173,9 @@ fn what_another_reaps_is_told() {
 #[test]
 fn a_poll_whose_end_another_reaps_begins_again() {
     model(|| {
-        let world = World::with_poll();
+        let world = UringWorld::with_poll();
         let kernel = beside(&world, |world| world.write(TOKEN, -libc::ECANCELED, false));
-        let reaps = beside(&world, World::reap_for_another);
+        let reaps = beside(&world, UringWorld::reap_for_another);
         assert_eq!(world.wait(), 1);
         kernel.join().unwrap();
         reaps.join().unwrap();

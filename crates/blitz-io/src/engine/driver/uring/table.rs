@@ -15,18 +15,18 @@ use std::{
 };
 
 use super::super::{
-    backend::{Events, Found},
+    backend::{Events, SelectorEvent},
     interest::Interest,
     poll::kernel::poll,
-    signs::Signs,
+    poll_flags::PollFlags,
     sources::Token,
 };
 use crate::engine::prim::{ThreadId, weakened};
 
 /// The state of the io_uring selector, behind its lock.
 #[derive(Default)]
-pub(super) struct Table {
-    watched: HashMap<Token, Watched>,
+pub(super) struct UringTable {
+    watched: HashMap<Token, WatchedFd>,
     /// The watched descriptors; each is watched at most once, as with epoll.
     numbers: HashSet<RawFd>,
     /// Tokens that have no poll; some of them may no longer be watched.
@@ -35,7 +35,7 @@ pub(super) struct Table {
     ending: Vec<Token>,
     armers: Armers,
     /// Events that were reported, kept for the thread that waits.
-    kept: Vec<Found>,
+    kept: Vec<SelectorEvent>,
     /// Set while a thread sleeps, or is about to.
     waiting: bool,
     /// Set if that thread was called and has not returned: there is a completion that ends its
@@ -45,10 +45,10 @@ pub(super) struct Table {
     pub(super) nudged: bool,
 }
 
-struct Watched {
+struct WatchedFd {
     fd: RawFd,
     /// The flags that would be requested from epoll.
-    asked: i32,
+    events: i32,
     /// Set if there is a poll, or a pushed entry that will be one.
     armed: bool,
 }
@@ -57,7 +57,7 @@ struct Watched {
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Armers {
     #[default]
-    Nobody,
+    NoThread,
     One(ThreadId),
     Several,
 }
@@ -86,37 +86,38 @@ const RARE: i32 = ALWAYS | URGENT | libc::EPOLLRDHUP;
 /// other two flags show that this is the reason.
 const URGENT: i32 = libc::EPOLLPRI | libc::EPOLLRDNORM | libc::EPOLLRDBAND;
 
-fn asked_for(interest: Interest) -> i32 {
-    let mut asked = 0;
+fn epoll_events(interest: Interest) -> i32 {
+    let mut events = 0;
     if interest.is_readable() {
-        asked |= libc::EPOLLIN | libc::EPOLLRDHUP;
+        events |= libc::EPOLLIN | libc::EPOLLRDHUP;
     }
     if interest.is_writable() {
-        asked |= libc::EPOLLOUT;
+        events |= libc::EPOLLOUT;
     }
     if interest.is_priority() {
-        asked |= libc::EPOLLPRI;
+        events |= libc::EPOLLPRI;
     }
-    asked
+    events
 }
 
-fn signs(told: i32) -> Signs {
-    Signs {
-        input: told & libc::EPOLLIN != 0,
-        output: told & libc::EPOLLOUT != 0,
-        urgent: told & libc::EPOLLPRI != 0,
-        end: told & libc::EPOLLRDHUP != 0,
-        hung_up: told & libc::EPOLLHUP != 0,
-        error: told & libc::EPOLLERR != 0,
+fn flags_of(bits: i32) -> PollFlags {
+    PollFlags {
+        input: bits & libc::EPOLLIN != 0,
+        output: bits & libc::EPOLLOUT != 0,
+        urgent: bits & libc::EPOLLPRI != 0,
+        end: bits & libc::EPOLLRDHUP != 0,
+        hung_up: bits & libc::EPOLLHUP != 0,
+        error: bits & libc::EPOLLERR != 0,
     }
 }
 
-impl Table {
+impl UringTable {
     /// Adds a descriptor; returns false if it is watched already.
     pub(super) fn add(&mut self, fd: RawFd, token: Token, interest: Interest) -> bool {
         let fresh = self.numbers.insert(fd);
         if fresh {
-            self.watched.insert(token, Watched { fd, asked: asked_for(interest), armed: false });
+            self.watched
+                .insert(token, WatchedFd { fd, events: epoll_events(interest), armed: false });
             self.unarmed.push_back(token);
         }
         fresh
@@ -126,7 +127,7 @@ impl Table {
     pub(super) fn remove(&mut self, token: Token, caller: ThreadId) -> Removed {
         // The unarmed list may still name the token: `next_unarmed` does not find it here and skips
         // it.
-        let Some(Watched { fd, armed, .. }) = self.watched.remove(&token) else {
+        let Some(WatchedFd { fd, armed, .. }) = self.watched.remove(&token) else {
             return Removed::Unarmed;
         };
         self.numbers.remove(&fd);
@@ -180,7 +181,7 @@ impl Table {
     /// Records that a thread submits polls.
     pub(super) fn is_armed_by(&mut self, thread: ThreadId) {
         self.armers = match self.armers {
-            Armers::Nobody => Armers::One(thread),
+            Armers::NoThread => Armers::One(thread),
             Armers::One(other) if other == thread => Armers::One(other),
             _ => Armers::Several,
         };
@@ -193,8 +194,8 @@ impl Table {
             let token = self.unarmed.pop_front()?;
             if let Some(watched) = self.watched.get_mut(&token) {
                 watched.armed = true;
-                let urgent = if watched.asked & libc::EPOLLPRI != 0 { URGENT } else { 0 };
-                return Some((token, watched.fd, (watched.asked | urgent) as u32));
+                let urgent = if watched.events & libc::EPOLLPRI != 0 { URGENT } else { 0 };
+                return Some((token, watched.fd, (watched.events | urgent) as u32));
             }
         }
     }
@@ -240,18 +241,18 @@ impl Table {
 
     /// Handles a completion.
     #[inline]
-    pub(super) fn told(&mut self, token: Token, result: i32, more: bool) {
+    pub(super) fn complete(&mut self, token: Token, result: i32, more: bool) {
         if more && result & RARE == 0 {
-            self.kept.push(Found { token, ready: signs(result).ready() });
+            self.kept.push(SelectorEvent { token, ready: flags_of(result).ready() });
         } else {
-            self.told_more(token, result, more);
+            self.complete_rare(token, result, more);
         }
     }
 
     /// Handles a completion that is the last of its poll, has a rare flag, or is an error, which is
     /// negative and so has all the higher bits set.
     #[cold]
-    fn told_more(&mut self, token: Token, result: i32, more: bool) {
+    fn complete_rare(&mut self, token: Token, result: i32, more: bool) {
         let Some(watched) = self.watched.get(&token) else {
             if !more {
                 // A removal waits for it, or it was a call, or its registration has ended.
@@ -259,8 +260,8 @@ impl Table {
             }
             return;
         };
-        let told = match -result {
-            ..=0 => watched.all_told(result),
+        let bits = match -result {
+            ..=0 => watched.all_flags(result),
             // The poll was cancelled, because its thread has exited or by `renew`.
             libc::ECANCELED | libc::ENOENT => 0,
             // There will be memory later, if not at once, so the turn ends here.
@@ -271,31 +272,31 @@ impl Table {
             // The descriptor was closed before it was removed, or cannot be polled: its users must
             // get an error, and the poll is not restarted.
             _ => {
-                let ready = signs(ALWAYS).ready();
-                return self.kept.push(Found { token, ready });
+                let ready = flags_of(ALWAYS).ready();
+                return self.kept.push(SelectorEvent { token, ready });
             }
         };
         if !more {
             self.is_unarmed(token);
         }
-        if told != 0 {
-            self.kept.push(Found { token, ready: signs(told).ready() });
+        if bits != 0 {
+            self.kept.push(SelectorEvent { token, ready: flags_of(bits).ready() });
         }
     }
 }
 
-impl Watched {
+impl WatchedFd {
     /// Returns all flags that epoll would report, for a wake-up that reported a rare one.
-    fn all_told(&self, told: i32) -> i32 {
+    fn all_flags(&self, bits: i32) -> i32 {
         let unsure = libc::EPOLLPRI | ALWAYS;
-        let now = if told & unsure != 0 { self.all_now() } else { 0 };
-        ((told & !libc::EPOLLPRI) | now) & (self.asked | ALWAYS)
+        let now = if bits & unsure != 0 { self.all_now() } else { 0 };
+        ((bits & !libc::EPOLLPRI) | now) & (self.events | ALWAYS)
     }
 
     /// Returns the flags that are true now. The descriptor is open, because `remove` waits for the
     /// lock.
     fn all_now(&self) -> i32 {
-        let mut all = [libc::pollfd { fd: self.fd, events: self.asked as i16, revents: 0 }];
+        let mut all = [libc::pollfd { fd: self.fd, events: self.events as i16, revents: 0 }];
         match poll(&mut all, Some(Duration::ZERO)) {
             Ok(()) => all[0].revents.into(),
             Err(_) => 0,

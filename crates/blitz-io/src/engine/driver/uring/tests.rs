@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Uring;
+use super::UringSelector;
 use crate::engine::driver::{
     Driver, DriverConfig, IoBackend, Registration, backend::Events, interest::Interest,
     limits::allow_descriptors, ready::Ready, sources::Token,
@@ -23,8 +23,8 @@ const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 /// Creates a selector; returns `None` if this system has no io_uring, not even for a plain ring.
-fn ring() -> Option<(Arc<Uring>, Events)> {
-    match Uring::new() {
+fn ring() -> Option<(Arc<UringSelector>, Events)> {
+    match UringSelector::new() {
         Ok(ring) => Some((Arc::new(ring), Events::new(1024))),
         Err(why) if why.kind() == ErrorKind::Unsupported => None,
         Err(why) => {
@@ -47,14 +47,18 @@ fn token(number: u64) -> Token {
 }
 
 /// Returns the events of one wait.
-fn found(ring: &Uring, events: &mut Events, timeout: Option<Duration>) -> Vec<(u64, Ready)> {
+fn found(
+    ring: &UringSelector,
+    events: &mut Events,
+    timeout: Option<Duration>,
+) -> Vec<(u64, Ready)> {
     events.found.clear();
     ring.wait(events, timeout).unwrap();
     events.found.iter().map(|event| (event.token.bits(), event.ready)).collect()
 }
 
 /// Returns the events of waits with a zero timeout, until one finds none, sorted by token.
-fn all_found(ring: &Uring, events: &mut Events) -> Vec<(u64, Ready)> {
+fn all_found(ring: &UringSelector, events: &mut Events) -> Vec<(u64, Ready)> {
     let mut all = Vec::new();
     while let more = found(ring, events, NOW)
         && !more.is_empty()
@@ -66,7 +70,9 @@ fn all_found(ring: &Uring, events: &mut Events) -> Vec<(u64, Ready)> {
 }
 
 /// Starts a thread that waits for signals in the selector until the returned flag is set.
-fn waiting(ring: &Arc<Uring>) -> (thread::JoinHandle<()>, Arc<std::sync::atomic::AtomicBool>) {
+fn waiting(
+    ring: &Arc<UringSelector>,
+) -> (thread::JoinHandle<()>, Arc<std::sync::atomic::AtomicBool>) {
     let end = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let thread = thread::spawn({
         let (ring, end) = (ring.clone(), end.clone());
@@ -168,22 +174,22 @@ fn completions_for_which_there_is_no_room_are_not_lost() {
     }
     assert_eq!(found(&ring, &mut events, NOW), []);
     for (near, far) in &sockets {
-        for _ in 0..2 * super::TOLD {
+        for _ in 0..2 * super::COMPLETIONS {
             (&*far).write_all(b"x").unwrap();
             assert_eq!((&*near).read(&mut [0; 8]).unwrap(), 1);
         }
     }
     events.limit = 100;
-    let mut told = [0; 4];
+    let mut reported = [0; 4];
     loop {
         let found = found(&ring, &mut events, NOW);
         assert!(found.len() <= 100, "more than a turn takes");
         if found.is_empty() {
             break;
         }
-        found.iter().for_each(|(token, _)| told[*token as usize] += 1);
+        found.iter().for_each(|(token, _)| reported[*token as usize] += 1);
     }
-    assert!(told.iter().all(|count| *count > 0), "{told:?}");
+    assert!(reported.iter().all(|count| *count > 0), "{reported:?}");
     for (number, (_, far)) in sockets.iter().enumerate() {
         (&*far).write_all(b"x").unwrap();
         assert_eq!(found(&ring, &mut events, Some(LONG)), [(number as u64, Ready::READABLE)]);
@@ -193,23 +199,23 @@ fn completions_for_which_there_is_no_room_are_not_lost() {
 /// No thread reaps while all descriptors become ready, and most of their polls end for want of
 /// room. Restarted polls report writability too, which is always true here.
 #[test]
-fn very_many_that_are_ready_at_once_are_told_and_then_are_quiet() {
+fn very_many_that_are_ready_at_once_are_reported_once() {
     let Some((ring, mut events)) = ring() else { return };
-    if !allow_descriptors(4 * u64::from(super::TOLD)) {
+    if !allow_descriptors(4 * u64::from(super::COMPLETIONS)) {
         return;
     }
-    let sockets: Vec<_> = (0..2 * super::TOLD as usize).map(|_| pair()).collect();
+    let sockets: Vec<_> = (0..2 * super::COMPLETIONS as usize).map(|_| pair()).collect();
     let both = Interest::READABLE | Interest::WRITABLE;
     for (number, (near, _)) in sockets.iter().enumerate() {
         ring.add(near.as_fd(), token(number as u64), both).unwrap();
     }
     assert_eq!(all_found(&ring, &mut events).len(), sockets.len());
     sockets.iter().for_each(|(_, far)| (&*far).write_all(b"x").unwrap());
-    let told = all_found(&ring, &mut events);
+    let reported = all_found(&ring, &mut events);
     for number in 0..sockets.len() as u64 {
-        let of_one = told.iter().filter(|(token, _)| *token == number);
+        let of_one = reported.iter().filter(|(token, _)| *token == number);
         assert!(of_one.clone().any(|(_, ready)| ready.is_readable()), "{number}");
-        assert!(of_one.count() <= 8, "{number} is told again and again");
+        assert!(of_one.count() <= 8, "{number} is reported again and again");
     }
     for (number, (near, _)) in sockets.iter().enumerate() {
         ring.remove(near.as_fd(), token(number as u64)).unwrap();
@@ -351,7 +357,7 @@ const DEEDS: &[Deed] = &[
 
 /// After each action the records have the same readiness as with epoll.
 #[test]
-fn what_is_told_is_what_epoll_tells() {
+fn what_is_reported_is_what_epoll_reports() {
     if ring().is_none() {
         return;
     }
@@ -372,7 +378,7 @@ fn what_is_told_is_what_epoll_tells() {
 fn after(driver: &Arc<Driver>, prepare: Prepare, interest: Interest, sign: Ready) -> Ready {
     let (fd, deed) = prepare();
     let registration = driver.register(fd.as_fd(), interest).unwrap();
-    let turn = |wait| driver.try_hold().unwrap().turn(Some(wait)).unwrap();
+    let turn = |wait| driver.try_lock().unwrap().turn(Some(wait)).unwrap();
     while turn(Duration::ZERO) > 0 {}
     deed();
     let begun = Instant::now();

@@ -1,11 +1,11 @@
-//! The book of lock holders, as debug builds keep it: two maps for the whole process.
+//! The registry of lock holders, as debug builds keep it: two maps for the whole process.
 //!
 //! Locks that are held are in shards, because every lock and unlock accesses them. Waits are not
 //! sharded: a task that waits has lost more time than this lock costs.
 
 use std::{collections::BTreeMap, panic::Location};
 
-use super::{Awaited, Holder};
+use super::{AwaitedLock, Holder};
 use crate::engine::{
     prim::{AtomicU64, Mutex, Ordering::Relaxed, ids, lock},
     work::{current, task::cell::Id},
@@ -20,9 +20,9 @@ static HELD: [Mutex<BTreeMap<(u64, u64), Holder>>; SHARDS] =
 
 /// The waits, by the task and then by the entry's own number: the last one is the newest. One task
 /// may wait for several locks at once.
-static AWAITED: Mutex<BTreeMap<(Id, u64), Wait>> = Mutex::new(BTreeMap::new());
+static AWAITED: Mutex<BTreeMap<(Id, u64), LockWait>> = Mutex::new(BTreeMap::new());
 
-struct Wait {
+struct LockWait {
     lock: u64,
     location: &'static Location<'static>,
 }
@@ -42,21 +42,21 @@ fn holders(name: u64) -> Vec<Holder> {
 
 /// The source location at which a lock was requested.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Caller(&'static Location<'static>);
+pub(crate) struct CallSite(&'static Location<'static>);
 
-impl Caller {
+impl CallSite {
     #[track_caller]
-    pub(crate) fn here() -> Self {
+    pub(crate) fn caller() -> Self {
         Self(Location::caller())
     }
 }
 
-/// The number by which the book knows a lock; a part of the lock. Zero until its first use, so that
-/// a lock can be created in constants.
+/// The number by which the registry knows a lock; a part of the lock. Zero until its first use, so
+/// that a lock can be created in constants.
 #[derive(Debug)]
-pub(crate) struct Name(AtomicU64);
+pub(crate) struct LockId(AtomicU64);
 
-impl Name {
+impl LockId {
     pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
@@ -73,8 +73,8 @@ impl Name {
     }
 
     /// Records that the current task holds the lock from now on.
-    pub(crate) fn enter(&self, at: Caller) -> Entry {
-        let entry = Entry { lock: self.number(), own: ids::take(1) };
+    pub(crate) fn enter(&self, at: CallSite) -> HolderEntry {
+        let entry = HolderEntry { lock: self.number(), own: ids::take(1) };
         let holder = Holder { task: current::task_id(), location: at.0 };
         lock(shard(entry.lock)).insert((entry.lock, entry.own), holder);
         entry
@@ -90,7 +90,7 @@ impl Name {
     }
 }
 
-impl Drop for Name {
+impl Drop for LockId {
     /// Removes the entries of guards that were leaked.
     fn drop(&mut self) {
         // Relaxed: the number orders nothing, and no other thread has the lock.
@@ -106,12 +106,12 @@ impl Drop for Name {
 
 /// The record that a lock is held. The holder must end it before it releases the lock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct HolderEntry {
     lock: u64,
     own: u64,
 }
 
-impl Entry {
+impl HolderEntry {
     pub(crate) fn end(self) {
         lock(shard(self.lock)).remove(&(self.lock, self.own));
     }
@@ -119,19 +119,19 @@ impl Entry {
 
 /// The record that a task waits for a lock, if it does.
 #[derive(Debug)]
-pub(crate) struct Awaiting(Option<(Id, u64)>);
+pub(crate) struct WaitEntry(Option<(Id, u64)>);
 
-impl Awaiting {
+impl WaitEntry {
     pub(crate) fn new() -> Self {
         Self(None)
     }
 
     /// Records that the current task waits for this lock.
-    pub(crate) fn note(&mut self, name: &Name, at: Caller) {
+    pub(crate) fn note(&mut self, name: &LockId, at: CallSite) {
         self.note_for(current::task_id(), name, at);
     }
 
-    fn note_for(&mut self, task: Option<Id>, name: &Name, at: Caller) {
+    fn note_for(&mut self, task: Option<Id>, name: &LockId, at: CallSite) {
         if self.0.map(|(task, _)| task) == task {
             return;
         }
@@ -139,7 +139,7 @@ impl Awaiting {
         self.end();
         if let Some(task) = task {
             let key = (task, ids::take(1));
-            lock(&AWAITED).insert(key, Wait { lock: name.number(), location: at.0 });
+            lock(&AWAITED).insert(key, LockWait { lock: name.number(), location: at.0 });
             self.0 = Some(key);
         }
     }
@@ -152,7 +152,7 @@ impl Awaiting {
     }
 }
 
-impl Drop for Awaiting {
+impl Drop for WaitEntry {
     fn drop(&mut self) {
         self.end();
     }
@@ -160,13 +160,13 @@ impl Drop for Awaiting {
 
 /// Returns the lock that a task waits for; of several, the one that it requested last.
 #[cfg_attr(not(feature = "rt"), allow(dead_code, reason = "dumps read it"))]
-pub(crate) fn awaited_by(task: Id) -> Option<Awaited> {
+pub(crate) fn awaited_by(task: Id) -> Option<AwaitedLock> {
     let (name, location) = {
         let awaited = lock(&AWAITED);
         let (_, wait) = awaited.range((task, 0)..=(task, u64::MAX)).next_back()?;
         (wait.lock, wait.location)
     };
-    Some(Awaited { location, holders: holders(name) })
+    Some(AwaitedLock { location, holders: holders(name) })
 }
 
 #[cfg(test)]
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn the_book_knows_who_holds_and_who_waits() {
-        let (name, task) = (Name::new(), task());
+    fn holders_and_waiters_are_listed() {
+        let (name, task) = (LockId::new(), task());
         assert!(name.holders().is_empty());
-        let (first, second) = (name.enter(Caller::here()), name.enter(Caller::here()));
+        let (first, second) = (name.enter(CallSite::caller()), name.enter(CallSite::caller()));
         let line = line!() - 1;
-        let mut awaiting = Awaiting::new();
-        awaiting.note_for(Some(task), &name, Caller::here());
+        let mut awaiting = WaitEntry::new();
+        awaiting.note_for(Some(task), &name, CallSite::caller());
         let awaited = awaited_by(task).expect("it waits");
         assert_eq!((awaited.location.line(), awaited.holders.len()), (line + 3, 2));
         assert_eq!(awaited.holders, name.holders());
@@ -201,24 +201,24 @@ mod tests {
 
     #[test]
     fn a_lock_that_ends_leaves_no_entries() {
-        let name = Name::new();
+        let name = LockId::new();
         // The guards of these entries are leaked, so no code ends them.
-        let (entry, _) = (name.enter(Caller::here()), name.enter(Caller::here()));
+        let (entry, _) = (name.enter(CallSite::caller()), name.enter(CallSite::caller()));
         assert_eq!(holders(entry.lock).len(), 2);
         drop(name);
         assert!(holders(entry.lock).is_empty());
     }
 
     #[test]
-    fn one_who_waits_in_two_tasks_is_listed_under_the_last() {
-        let (name, one, two) = (Name::new(), task(), task());
-        let mut awaiting = Awaiting::new();
-        awaiting.note_for(Some(one), &name, Caller::here());
-        awaiting.note_for(Some(two), &name, Caller::here());
+    fn a_future_that_waits_in_two_tasks_is_listed_under_the_last() {
+        let (name, one, two) = (LockId::new(), task(), task());
+        let mut awaiting = WaitEntry::new();
+        awaiting.note_for(Some(one), &name, CallSite::caller());
+        awaiting.note_for(Some(two), &name, CallSite::caller());
         assert!(awaited_by(one).is_none() && awaited_by(two).is_some());
-        awaiting.note_for(None, &name, Caller::here());
-        assert!(awaited_by(two).is_none(), "outside of tasks nobody is listed");
-        awaiting.note_for(Some(one), &name, Caller::here());
+        awaiting.note_for(None, &name, CallSite::caller());
+        assert!(awaited_by(two).is_none(), "outside of tasks no wait is listed");
+        awaiting.note_for(Some(one), &name, CallSite::caller());
         drop(awaiting);
         assert!(awaited_by(one).is_none(), "it was dropped");
     }

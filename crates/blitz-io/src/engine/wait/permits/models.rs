@@ -11,29 +11,29 @@ use std::{
 use super::{Closed, Permits};
 use crate::engine::{
     prim::{Arc, UnsafeCell, model, thread},
-    wait::bell::block_on,
+    wait::test_waker::block_on,
     work::task::budget::{self, Budget},
 };
 
-type Waiting = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
+type AcquireBoxed = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
 
 fn permits(count: usize) -> Arc<Permits> {
     Arc::new(Permits::new(count))
 }
 
 /// Returns a future that wants `count` permits and was not polled yet.
-fn want(permits: &Arc<Permits>, count: usize) -> Waiting {
+fn want(permits: &Arc<Permits>, count: usize) -> AcquireBoxed {
     let permits = permits.clone();
     Box::pin(async move { permits.acquire(count).await })
 }
 
-fn poll(waiting: &mut Waiting) -> Poll<Result<(), Closed>> {
+fn poll(waiting: &mut AcquireBoxed) -> Poll<Result<(), Closed>> {
     waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Returns a future that wants `count` permits and is in the queue.
 #[track_caller]
-fn in_line(permits: &Arc<Permits>, count: usize) -> Waiting {
+fn in_line(permits: &Arc<Permits>, count: usize) -> AcquireBoxed {
     let mut waiting = want(permits, count);
     assert!(poll(&mut waiting).is_pending(), "there were enough");
     waiting
@@ -86,7 +86,7 @@ fn a_part_of_many_is_passed_on_when_its_waiter_is_dropped() {
     model(|| {
         let permits = permits(1);
         let many = in_line(&permits, 2);
-        assert_eq!(permits.available(), 0, "the first in line has it");
+        assert_eq!(permits.available(), 0, "the first waiter has it");
         let dropper = thread::spawn(move || drop(many));
         assert_eq!(block_on(permits.acquire(1)), Ok(()));
         dropper.join().unwrap();
@@ -102,7 +102,7 @@ fn two_waiters_are_served_in_the_order_they_came() {
         let (mut first, mut second) = (in_line(&permits, 1), in_line(&permits, 1));
         let releaser = release(&permits, 1);
         assert!(poll(&mut second).is_pending(), "the second was served first");
-        assert!(permits.try_acquire(1).is_err(), "the line was overtaken");
+        assert!(permits.try_acquire(1).is_err(), "the wait queue was overtaken");
         releaser.join().unwrap();
         assert!(poll(&mut first).is_ready());
         assert!(poll(&mut second).is_pending());
@@ -123,14 +123,14 @@ fn many_permits_are_collected_from_two_releases() {
 }
 
 /// The data that a permit guards.
-struct Guarded(UnsafeCell<usize>);
+struct PermitGuarded(UnsafeCell<usize>);
 
 // SAFETY: the thread that has the one permit has the data alone; the model checks that.
-unsafe impl Send for Guarded {}
+unsafe impl Send for PermitGuarded {}
 // SAFETY: the thread that has the one permit has the data alone; the model checks that.
-unsafe impl Sync for Guarded {}
+unsafe impl Sync for PermitGuarded {}
 
-impl Guarded {
+impl PermitGuarded {
     fn add(&self) -> usize {
         // SAFETY: this thread has the one permit, so no other thread touches the data.
         self.0.with_mut(|count| unsafe {
@@ -143,8 +143,8 @@ impl Guarded {
 #[test]
 fn a_permit_guards_as_a_lock_does() {
     model(|| {
-        let shared = Arc::new((Permits::new(1), Guarded(UnsafeCell::new(0))));
-        let enter = |shared: &(Permits, Guarded)| {
+        let shared = Arc::new((Permits::new(1), PermitGuarded(UnsafeCell::new(0))));
+        let enter = |shared: &(Permits, PermitGuarded)| {
             assert_eq!(block_on(shared.0.acquire(1)), Ok(()));
             shared.1.add();
             shared.0.release(1);
@@ -162,7 +162,7 @@ fn a_permit_guards_as_a_lock_does() {
 #[test]
 fn a_waiter_is_handed_what_the_releaser_wrote() {
     model(|| {
-        let shared = Arc::new((permits(0), Guarded(UnsafeCell::new(0))));
+        let shared = Arc::new((permits(0), PermitGuarded(UnsafeCell::new(0))));
         let mut waiting = in_line(&shared.0, 1);
         let releaser = thread::spawn({
             let shared = shared.clone();
@@ -171,7 +171,8 @@ fn a_waiter_is_handed_what_the_releaser_wrote() {
                 shared.0.release(1);
             }
         });
-        // The waiter is polled without a bell in between, which would provide the ordering itself.
+        // The waiter is polled without a wake-up in between, which would provide the ordering
+        // itself.
         if poll(&mut waiting).is_ready() {
             assert_eq!(shared.1.add(), 2);
         }
@@ -180,7 +181,7 @@ fn a_waiter_is_handed_what_the_releaser_wrote() {
 }
 
 #[test]
-fn the_owner_may_free_a_waiter_that_has_left() {
+fn the_owner_may_free_a_dismissed_waiter() {
     model(|| {
         let permits = permits(0);
         let mut waiting = in_line(&permits, 1);
@@ -240,7 +241,7 @@ fn a_full_batch_against_a_drop_serves_the_rest() {
 }
 
 /// Polls as a task does that has no budget left.
-fn poll_without_budget(waiting: &mut Waiting) -> Poll<Result<(), Closed>> {
+fn poll_without_budget(waiting: &mut AcquireBoxed) -> Poll<Result<(), Closed>> {
     budget::with_budget(Budget::Remaining(0), || poll(waiting))
 }
 

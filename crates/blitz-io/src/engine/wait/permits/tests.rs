@@ -11,24 +11,24 @@ use std::{
 
 use proptest::prelude::*;
 
-use super::{Closed, MAX, NotNow, Permits, Wish};
+use super::{AcquireFuture, Closed, MAX, NoPermits, Permits};
 use crate::engine::{
-    wait::bell::{Bell, block_on},
+    wait::test_waker::{CountingWaker, block_on},
     work::{current, task::budget::Budget},
 };
 
-fn poll(future: Pin<&mut Wish<'_>>, waker: &Waker) -> Poll<Result<(), Closed>> {
+fn poll(future: Pin<&mut AcquireFuture<'_>>, waker: &Waker) -> Poll<Result<(), Closed>> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-fn poll_idly(future: Pin<&mut Wish<'_>>) -> Poll<Result<(), Closed>> {
+fn poll_idly(future: Pin<&mut AcquireFuture<'_>>) -> Poll<Result<(), Closed>> {
     poll(future, Waker::noop())
 }
 
 #[test]
 fn permits_are_small() {
     assert!(size_of::<Permits>() <= 40, "{}", size_of::<Permits>());
-    assert!(size_of::<Wish<'_>>() <= 72, "{}", size_of::<Wish<'_>>());
+    assert!(size_of::<AcquireFuture<'_>>() <= 72, "{}", size_of::<AcquireFuture<'_>>());
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn none_at_all_can_always_be_acquired() {
     assert_eq!(block_on(permits.acquire(0)), Ok(()));
     assert_eq!(permits.try_acquire(0), Ok(()));
     permits.close();
-    assert_eq!(permits.try_acquire(0), Err(NotNow::Closed));
+    assert_eq!(permits.try_acquire(0), Err(NoPermits::Closed));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_large_wish_is_not_overtaken_by_small_ones() {
     let permits = Permits::new(3);
     let mut large = pin!(permits.acquire(5));
     assert!(poll_idly(large.as_mut()).is_pending());
-    assert_eq!(permits.try_acquire(1), Err(NotNow::TooFew));
+    assert_eq!(permits.try_acquire(1), Err(NoPermits::TooFew));
     let mut small = pin!(permits.acquire(1));
     assert!(poll_idly(small.as_mut()).is_pending());
     permits.release(1);
@@ -73,11 +73,11 @@ fn a_finished_wish_can_be_dropped_and_keeps_its_permits() {
 fn a_close_refuses_who_waits_and_who_comes_and_takes_permits_back() {
     let permits = Permits::new(2);
     assert_eq!(permits.try_acquire(1), Ok(()));
-    let bell = Bell::new();
+    let counter = CountingWaker::new();
     let mut waiting = pin!(permits.acquire(2));
-    assert!(poll(waiting.as_mut(), &bell.waker()).is_pending());
+    assert!(poll(waiting.as_mut(), &counter.waker()).is_pending());
     permits.close();
-    assert_eq!(bell.rung(), 1);
+    assert_eq!(counter.wake_count(), 1);
     assert_eq!(permits.available(), 1, "what the waiting one was given");
     assert_eq!(poll_idly(waiting.as_mut()), Poll::Ready(Err(Closed)));
     assert_eq!(block_on(permits.acquire(1)), Err(Closed));
@@ -124,31 +124,31 @@ fn waiting_takes_of_the_budget_when_it_ends() {
 #[test]
 fn one_wake_up_is_sent_for_each_who_is_served() {
     let permits = Permits::new(0);
-    let bells: Vec<_> = (0..100).map(|_| Bell::new()).collect();
+    let counters: Vec<_> = (0..100).map(|_| CountingWaker::new()).collect();
     let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(permits.acquire(1))).collect();
-    for (bell, waiting) in bells.iter().zip(&mut waiting) {
-        assert!(poll(waiting.as_mut(), &bell.waker()).is_pending());
+    for (counter, waiting) in counters.iter().zip(&mut waiting) {
+        assert!(poll(waiting.as_mut(), &counter.waker()).is_pending());
     }
     permits.release(70);
-    let rung: Vec<_> = bells.iter().map(|bell| bell.rung()).collect();
-    assert_eq!(rung, [[1; 70].as_slice(), &[0; 30]].concat());
+    let wake_count: Vec<_> = counters.iter().map(|counter| counter.wake_count()).collect();
+    assert_eq!(wake_count, [[1; 70].as_slice(), &[0; 30]].concat());
     // Half of the waiters that were served are dropped before they are polled: their permits go to
     // the others.
     waiting.drain(..35);
-    assert!(bells.iter().all(|bell| bell.rung() == 1));
+    assert!(counters.iter().all(|counter| counter.wake_count() == 1));
     drop(waiting);
     assert_eq!(permits.available(), 70);
 }
 
 /// The data of a waker that checks whether the lock is free whenever it is cloned, called or
 /// dropped.
-struct Witness {
+struct LockWitness {
     permits: Permits,
     looks: AtomicUsize,
     locked: AtomicUsize,
 }
 
-impl Witness {
+impl LockWitness {
     fn new(count: usize) -> &'static Self {
         let (looks, locked) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Box::leak(Box::new(Self { permits: Permits::new(count), looks, locked }))
@@ -166,7 +166,7 @@ impl Witness {
     /// Checks the lock when the waker is cloned.
     ///
     /// # Safety
-    /// 1. `this` points to a leaked `Witness`.
+    /// 1. `this` points to a leaked `LockWitness`.
     unsafe fn cloned(this: *const ()) -> RawWaker {
         // SAFETY: 1. our own obligation is that of `look`.
         unsafe { Self::look(this) };
@@ -174,12 +174,12 @@ impl Witness {
     }
 
     /// # Safety
-    /// 1. `this` points to a leaked `Witness`.
+    /// 1. `this` points to a leaked `LockWitness`.
     unsafe fn look(this: *const ()) {
-        // SAFETY: 1. `this` points to a leaked `Witness`, which lives for ever.
+        // SAFETY: 1. `this` points to a leaked `LockWitness`, which lives for ever.
         let this = unsafe { &*this.cast::<Self>() };
         this.looks.fetch_add(1, Relaxed);
-        this.locked.fetch_add(usize::from(this.permits.line.is_locked()), Relaxed);
+        this.locked.fetch_add(usize::from(this.permits.waiters.is_locked()), Relaxed);
     }
 
     #[track_caller]
@@ -191,7 +191,7 @@ impl Witness {
 
 #[test]
 fn wakers_are_cloned_called_and_dropped_outside_of_the_lock() {
-    let witness = Witness::new(0);
+    let witness = LockWitness::new(0);
     let permits = &witness.permits;
     let (waker, other) = (witness.waker(), Waker::noop());
     let mut wishes: Vec<_> = (0..3).map(|_| Box::pin(permits.acquire(1))).collect();
@@ -215,8 +215,12 @@ fn wakers_are_cloned_called_and_dropped_outside_of_the_lock() {
 
 /// Creates a waker that panics when it is cloned.
 fn unclonable() -> Waker {
-    const TABLE: RawWakerVTable =
-        RawWakerVTable::new(|_| panic!("this waker was told to panic"), |_| {}, |_| {}, |_| {});
+    const TABLE: RawWakerVTable = RawWakerVTable::new(
+        |_| panic!("this waker panics, as the test wants"),
+        |_| {},
+        |_| {},
+        |_| {},
+    );
     // SAFETY: there is no data, and nothing is done with it.
     unsafe { Waker::new(std::ptr::null(), &TABLE) }
 }
@@ -227,28 +231,28 @@ fn a_waker_that_cannot_be_cloned_leaves_the_permits_usable() {
     let mut wish = pin!(permits.acquire(1));
     let bad = unclonable();
     assert!(catch_unwind(AssertUnwindSafe(|| poll(wish.as_mut(), &bad))).is_err());
-    let bell = Bell::new();
-    assert!(poll(wish.as_mut(), &bell.waker()).is_pending());
+    let counter = CountingWaker::new();
+    assert!(poll(wish.as_mut(), &counter.waker()).is_pending());
     assert!(catch_unwind(AssertUnwindSafe(|| poll(wish.as_mut(), &bad))).is_err());
     permits.release(1);
-    assert_eq!(bell.rung(), 1, "the waker before is still there");
+    assert_eq!(counter.wake_count(), 1, "the waker before is still there");
     assert_eq!(poll_idly(wish.as_mut()), Poll::Ready(Ok(())));
 }
 
 /// A reference model of permits, without threads: a number and a queue.
 #[derive(Default)]
-struct Reference {
+struct ReferencePermits {
     free: usize,
     closed: bool,
     /// The waiter's number, and the permits that it wants and was given.
-    line: VecDeque<(usize, usize, usize)>,
+    queue: VecDeque<(usize, usize, usize)>,
     served: Vec<usize>,
     refused: Vec<usize>,
 }
 
-impl Reference {
+impl ReferencePermits {
     fn settle(&mut self) {
-        while let Some((number, wanted, given)) = self.line.front_mut() {
+        while let Some((number, wanted, given)) = self.queue.front_mut() {
             let part = self.free.min(*wanted - *given);
             *given += part;
             self.free -= part;
@@ -256,14 +260,14 @@ impl Reference {
                 return;
             }
             self.served.push(*number);
-            self.line.pop_front();
+            self.queue.pop_front();
         }
     }
 
-    fn take(&mut self, wanted: usize) -> Result<(), NotNow> {
+    fn take(&mut self, wanted: usize) -> Result<(), NoPermits> {
         match () {
-            () if self.closed => Err(NotNow::Closed),
-            () if self.free < wanted => Err(NotNow::TooFew),
+            () if self.closed => Err(NoPermits::Closed),
+            () if self.free < wanted => Err(NoPermits::TooFew),
             () => {
                 self.free -= wanted;
                 Ok(())
@@ -274,10 +278,10 @@ impl Reference {
     fn join(&mut self, number: usize, wanted: usize) -> Poll<Result<(), Closed>> {
         match self.take(wanted) {
             Ok(()) => return Poll::Ready(Ok(())),
-            Err(NotNow::Closed) => return Poll::Ready(Err(Closed)),
-            Err(NotNow::TooFew) => {}
+            Err(NoPermits::Closed) => return Poll::Ready(Err(Closed)),
+            Err(NoPermits::TooFew) => {}
         }
-        self.line.push_back((number, wanted, 0));
+        self.queue.push_back((number, wanted, 0));
         self.settle();
         Poll::Pending
     }
@@ -297,8 +301,8 @@ impl Reference {
             Poll::Ready(Ok(())) => self.free += wanted,
             Poll::Ready(Err(Closed)) => {}
             Poll::Pending => {
-                let at = self.line.iter().position(|one| one.0 == number);
-                self.free += self.line.remove(at.expect("it waits")).expect("it waits").2;
+                let at = self.queue.iter().position(|one| one.0 == number);
+                self.free += self.queue.remove(at.expect("it waits")).expect("it waits").2;
             }
         }
         self.settle();
@@ -306,7 +310,7 @@ impl Reference {
 
     fn close(&mut self) {
         self.closed = true;
-        for (number, _, given) in self.line.drain(..) {
+        for (number, _, given) in self.queue.drain(..) {
             self.free += given;
             self.refused.push(number);
         }
@@ -314,7 +318,7 @@ impl Reference {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum PermitStep {
     Want(usize),
     Poll(usize),
     Drop(usize),
@@ -324,15 +328,15 @@ enum Step {
     Close,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = PermitStep> {
     prop_oneof![
-        8 => (0usize..5).prop_map(Step::Want),
-        6 => any::<usize>().prop_map(Step::Poll),
-        4 => any::<usize>().prop_map(Step::Drop),
-        6 => (0usize..6).prop_map(Step::Add),
-        2 => (0usize..4).prop_map(Step::Try),
-        1 => (0usize..3).prop_map(Step::Forget),
-        1 => Just(Step::Close),
+        8 => (0usize..5).prop_map(PermitStep::Want),
+        6 => any::<usize>().prop_map(PermitStep::Poll),
+        4 => any::<usize>().prop_map(PermitStep::Drop),
+        6 => (0usize..6).prop_map(PermitStep::Add),
+        2 => (0usize..4).prop_map(PermitStep::Try),
+        1 => (0usize..3).prop_map(PermitStep::Forget),
+        1 => Just(PermitStep::Close),
     ]
 }
 
@@ -343,11 +347,11 @@ proptest! {
         steps in prop::collection::vec(step(), 0..80),
     ) {
         let permits = Permits::new(start);
-        let mut model = Reference { free: start, ..Reference::default() };
+        let mut model = ReferencePermits { free: start, ..ReferencePermits::default() };
         let mut waiting = Vec::new();
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Want(wanted) => {
+                PermitStep::Want(wanted) => {
                     let mut wish = Box::pin(permits.acquire(wanted));
                     let polled = poll_idly(wish.as_mut());
                     prop_assert_eq!(polled, model.join(number, wanted));
@@ -355,7 +359,7 @@ proptest! {
                         waiting.push((number, wanted, wish));
                     }
                 }
-                Step::Poll(pick) if !waiting.is_empty() => {
+                PermitStep::Poll(pick) if !waiting.is_empty() => {
                     let at = pick % waiting.len();
                     let (number, _, wish) = &mut waiting[at];
                     let polled = poll_idly(wish.as_mut());
@@ -364,26 +368,26 @@ proptest! {
                         drop(waiting.remove(at));
                     }
                 }
-                Step::Drop(pick) if !waiting.is_empty() => {
+                PermitStep::Drop(pick) if !waiting.is_empty() => {
                     let (number, wanted, wish) = waiting.remove(pick % waiting.len());
                     drop(wish);
                     model.leave(number, wanted);
                 }
-                Step::Poll(_) | Step::Drop(_) => {}
-                Step::Add(count) => {
+                PermitStep::Poll(_) | PermitStep::Drop(_) => {}
+                PermitStep::Add(count) => {
                     permits.release(count);
                     model.free += count;
                     model.settle();
                 }
-                Step::Try(count) => {
+                PermitStep::Try(count) => {
                     prop_assert_eq!(permits.try_acquire(count), model.take(count));
                 }
-                Step::Forget(count) => {
+                PermitStep::Forget(count) => {
                     let gone = count.min(model.free);
                     model.free -= gone;
                     prop_assert_eq!(permits.forget(count), gone);
                 }
-                Step::Close => {
+                PermitStep::Close => {
                     permits.close();
                     model.close();
                 }

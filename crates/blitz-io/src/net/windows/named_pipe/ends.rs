@@ -13,7 +13,7 @@ use windows_sys::Win32::System::Pipes::{PIPE_SERVER_END, PIPE_TYPE_MESSAGE};
 
 use super::{PipeEnd, PipeInfo, PipeMode};
 use crate::{
-    engine::driver::{Direction, overlapped::Pipe},
+    engine::driver::{Direction, overlapped::OverlappedPipe},
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready},
 };
 
@@ -40,7 +40,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct NamedPipeServer {
-    pipe: Pipe,
+    pipe: OverlappedPipe,
 }
 
 /// Client end of a named pipe; created by [`ClientOptions`](super::ClientOptions).
@@ -69,7 +69,7 @@ pub struct NamedPipeServer {
 /// ```
 #[derive(Debug)]
 pub struct NamedPipeClient {
-    pipe: Pipe,
+    pipe: OverlappedPipe,
 }
 
 impl NamedPipeServer {
@@ -163,7 +163,7 @@ macro_rules! example {
 macro_rules! pipe_end {
     ($end:ident, $mine:literal, $peer:literal) => {
         impl $end {
-            pub(in crate::net) fn new(pipe: Pipe) -> Self {
+            pub(in crate::net) fn new(pipe: OverlappedPipe) -> Self {
                 Self { pipe }
             }
 
@@ -527,7 +527,7 @@ pipe_end!(NamedPipeClient, "client", "server");
 #[cfg(feature = "io-util")]
 const COPIED: usize = 8 * 1024;
 
-fn info(pipe: &Pipe) -> io::Result<PipeInfo> {
+fn info(pipe: &OverlappedPipe) -> io::Result<PipeInfo> {
     let info = pipe.info()?;
     let is_server = info.flags & PIPE_SERVER_END != 0;
     let has_messages = info.flags & PIPE_TYPE_MESSAGE != 0;

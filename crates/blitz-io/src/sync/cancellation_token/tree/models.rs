@@ -10,7 +10,7 @@ use std::{
 use crate::{
     engine::{
         prim::{model, thread},
-        wait::bell::{Bell, block_on},
+        wait::test_waker::{CountingWaker, block_on},
     },
     sync::{CancellationToken, WaitForCancellationFutureOwned},
 };
@@ -22,13 +22,14 @@ fn cancel(token: &CancellationToken) -> thread::JoinHandle<()> {
     thread::spawn(move || token.cancel())
 }
 
-/// Creates a wait in the wait queue, and returns it with the [`Bell`] that counts its wake-ups.
+/// Creates a wait in the wait queue, and returns it with the [`CountingWaker`] that counts its
+/// wake-ups.
 #[track_caller]
-fn in_line(token: &CancellationToken) -> (Waiting, Plain<Bell>) {
-    let (mut waiting, bell) = (Box::pin(token.clone().cancelled_owned()), Bell::new());
-    let first = waiting.as_mut().poll(&mut Context::from_waker(&bell.waker()));
+fn in_line(token: &CancellationToken) -> (Waiting, Plain<CountingWaker>) {
+    let (mut waiting, counter) = (Box::pin(token.clone().cancelled_owned()), CountingWaker::new());
+    let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
     assert!(first.is_pending());
-    (waiting, bell)
+    (waiting, counter)
 }
 
 #[test]
@@ -103,11 +104,11 @@ fn two_cancellations_of_parent_and_child_wake_once() {
     model(|| {
         let parent = CancellationToken::new();
         let child = parent.child_token();
-        let (waiting, bell) = in_line(&child);
+        let (waiting, counter) = in_line(&child);
         let canceller = cancel(&parent);
         child.cancel();
         canceller.join().unwrap();
-        assert_eq!(bell.rung(), 1);
+        assert_eq!(counter.wake_count(), 1);
         drop(waiting);
         assert!(parent.is_cancelled() && child.is_cancelled());
     });
@@ -120,13 +121,13 @@ fn a_batch_of_a_cancellation_against_drops() {
         let parent = CancellationToken::new();
         let [first, second, third] = [(); 3].map(|()| parent.child_token());
         let waiting = [in_line(&parent), in_line(&parent)];
-        let (mut last, bell) = in_line(&first);
+        let (mut last, counter) = in_line(&first);
         let canceller = cancel(&parent);
-        waiting[0].1.listen();
+        waiting[0].1.wait();
         // These nodes are in the canceller's list now, or have left it.
         drop((second, first, third));
         canceller.join().unwrap();
-        assert_eq!(bell.rung(), 1);
+        assert_eq!(counter.wake_count(), 1);
         assert_eq!(last.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
     });
 }

@@ -17,7 +17,7 @@
 //! one is enough for all.
 //!
 //! # Checked by
-//! The models of `woken`, which poll through this type.
+//! The models of `woken_set`, which poll through this type.
 
 use std::{
     pin::Pin,
@@ -26,7 +26,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use super::woken::{Turns, Woken};
+use super::woken_set::{PollList, WokenSet};
 use crate::engine::{prim::Arc, work::task::budget};
 
 pin_project! {
@@ -38,22 +38,22 @@ pin_project! {
     #[project = Projected]
     enum Child<F> {
         Running { #[pin] future: F },
-        Gone,
+        Done,
     }
 }
 
 /// A set of futures, of which only the woken ones are polled.
-pub(crate) struct Many<F> {
+pub(crate) struct FutureSet<F> {
     children: Pin<Box<[Child<F>]>>,
-    woken: Arc<Woken>,
-    turns: Turns,
+    woken: Arc<WokenSet>,
+    poll_list: PollList,
     /// The number of futures that have not ended.
     running: usize,
     /// True if a future panicked while it was polled, so that its state is unknown.
     broken: bool,
 }
 
-impl<F: Future> Many<F> {
+impl<F: Future> FutureSet<F> {
     /// Creates a set of the futures. `first` receives their number and returns the index to be
     /// polled first, which must be below that number; it is not called if there are none.
     pub(crate) fn new(
@@ -63,8 +63,8 @@ impl<F: Future> Many<F> {
         let children: Box<[_]> = futures.map(|future| Child::Running { future }).collect();
         let running = children.len();
         let first = if running == 0 { 0 } else { first(running) };
-        let (woken, turns) = Woken::new(running, first);
-        Self { children: Box::into_pin(children), woken, turns, running, broken: false }
+        let (woken, poll_list) = WokenSet::new(running, first);
+        Self { children: Box::into_pin(children), woken, poll_list, running, broken: false }
     }
 
     /// Returns the number of futures that have not ended.
@@ -87,7 +87,7 @@ impl<F: Future> Many<F> {
             if budget::available(cx).is_pending() {
                 return Poll::Pending;
             }
-            match self.woken.next(&mut self.turns) {
+            match self.woken.next(&mut self.poll_list) {
                 Some(place) => {
                     if let Some(output) = self.poll_child(place) {
                         spend(cx);
@@ -97,7 +97,7 @@ impl<F: Future> Many<F> {
                 // Futures that were woken since the list was taken have woken the task.
                 None if taken => return Poll::Pending,
                 None => {
-                    self.woken.register_and_take(cx.waker(), &mut self.turns);
+                    self.woken.register_and_take(cx.waker(), &mut self.poll_list);
                     taken = true;
                 }
             }
@@ -124,7 +124,7 @@ impl<F: Future> Many<F> {
         if output.is_some() {
             self.woken.retire(place);
             self.running -= 1;
-            child.set(Child::Gone);
+            child.set(Child::Done);
         }
         self.broken = false;
         output
@@ -132,7 +132,7 @@ impl<F: Future> Many<F> {
 
     /// Drops the futures that have not ended, in the order in which they were given.
     pub(crate) fn clear(&mut self) {
-        self.woken.forget_the_task();
+        self.woken.clear_task();
         self.running = 0;
         self.children = Box::into_pin(Box::default());
     }
@@ -147,13 +147,13 @@ fn spend(cx: &mut Context<'_>) {
     }
 }
 
-impl<F> Drop for Many<F> {
+impl<F> Drop for FutureSet<F> {
     fn drop(&mut self) {
-        self.woken.forget_the_task();
+        self.woken.clear_task();
     }
 }
 
-impl<F> std::fmt::Debug for Many<F> {
+impl<F> std::fmt::Debug for FutureSet<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Many").field("running", &self.running).finish_non_exhaustive()
     }
@@ -166,17 +166,17 @@ mod models {
         task::{Context, Poll, Waker},
     };
 
-    use super::Many;
+    use super::FutureSet;
     use crate::engine::{
         prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
-        wait::bell::Bell,
+        wait::test_waker::CountingWaker,
     };
 
     /// An event that can be waited for: how often it happened, and the waker of its waiter.
     #[derive(Clone)]
-    struct Event(Arc<(AtomicUsize, Mutex<Option<Waker>>)>);
+    struct TestEvent(Arc<(AtomicUsize, Mutex<Option<Waker>>)>);
 
-    impl Event {
+    impl TestEvent {
         fn new() -> Self {
             Self(Arc::new((AtomicUsize::new(0), Mutex::new(None))))
         }
@@ -209,15 +209,15 @@ mod models {
     }
 
     /// Polls until all have ended, and sleeps in between.
-    fn finish(mut many: Many<impl Future<Output = ()>>) {
-        let bell = Bell::new();
-        let waker = bell.waker();
+    fn finish(mut set: FutureSet<impl Future<Output = ()>>) {
+        let counter = CountingWaker::new();
+        let waker = counter.waker();
         loop {
-            match many.poll_next(&mut Context::from_waker(&waker)) {
+            match set.poll_next(&mut Context::from_waker(&waker)) {
                 Poll::Ready(None) => return,
                 Poll::Ready(Some(_)) => {}
                 Poll::Pending => {
-                    bell.listen();
+                    counter.wait();
                     // A task that registers while another thread takes its waker wakes itself,
                     // until the other thread has gone on.
                     thread::yield_now();
@@ -227,21 +227,21 @@ mod models {
     }
 
     /// Creates a set that was polled once, so that every event has a waker.
-    fn polled<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) -> Many<F> {
-        let mut many = Many::new(futures, |_| 0);
+    fn polled<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) -> FutureSet<F> {
+        let mut set = FutureSet::new(futures, |_| 0);
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(many.poll_next(&mut cx).is_pending());
-        many
+        assert!(set.poll_next(&mut cx).is_pending());
+        set
     }
 
     #[test]
     fn a_wake_against_a_poll_is_not_lost() {
         model(|| {
-            let event = Event::new();
-            let many = polled(std::iter::once(event.times(1)));
+            let event = TestEvent::new();
+            let set = polled(std::iter::once(event.times(1)));
             let waker = event.waker();
             let other = thread::spawn(move || event.happen(&waker));
-            finish(many);
+            finish(set);
             other.join().unwrap();
         });
     }
@@ -249,13 +249,13 @@ mod models {
     #[test]
     fn two_wakes_against_a_poll_are_not_lost() {
         model(|| {
-            let events = [Event::new(), Event::new()];
-            let many = polled(events.iter().map(|event| event.times(1)));
+            let events = [TestEvent::new(), TestEvent::new()];
+            let set = polled(events.iter().map(|event| event.times(1)));
             let others = events.map(|event| {
                 let waker = event.waker();
                 thread::spawn(move || event.happen(&waker))
             });
-            finish(many);
+            finish(set);
             others.into_iter().for_each(|other| other.join().unwrap());
         });
     }
@@ -263,13 +263,13 @@ mod models {
     #[test]
     fn a_second_wake_against_a_poll_is_seen() {
         model(|| {
-            let event = Event::new();
-            let many = polled(std::iter::once(event.times(2)));
+            let event = TestEvent::new();
+            let set = polled(std::iter::once(event.times(2)));
             let others = [event.clone(), event].map(|event| {
                 let waker = event.waker();
                 thread::spawn(move || event.happen(&waker))
             });
-            finish(many);
+            finish(set);
             others.into_iter().for_each(|other| other.join().unwrap());
         });
     }
@@ -277,15 +277,15 @@ mod models {
     #[test]
     fn a_late_waker_outlives_the_set() {
         model(|| {
-            let event = Event::new();
-            let many = polled(std::iter::once(event.times(1)));
+            let event = TestEvent::new();
+            let set = polled(std::iter::once(event.times(1)));
             let waker = lock(&event.0.1).take().expect("the future was polled");
             let other = thread::spawn(move || {
                 let another = waker.clone();
                 waker.wake();
                 drop(another);
             });
-            drop(many);
+            drop(set);
             other.join().unwrap();
         });
     }

@@ -41,7 +41,7 @@ use polling::{Event, PollMode, Poller};
 
 use super::{
     Fd,
-    backend::{Events, Found},
+    backend::{Events, SelectorEvent},
     interest::Interest,
     ready::Ready,
     sources::Token,
@@ -63,14 +63,14 @@ impl Buffer {
 }
 
 /// The selector of the `polling` crate.
-pub(super) struct Other {
+pub(super) struct PollingSelector {
     poller: Poller,
-    table: StoreLock<Table>,
+    table: StoreLock<PollingTable>,
 }
 
 #[derive(Default)]
-struct Table {
-    entries: HashMap<usize, Entry>,
+struct PollingTable {
+    entries: HashMap<usize, PollingEntry>,
     /// The poller's key for each token.
     keys: HashMap<Token, usize>,
     next: usize,
@@ -78,10 +78,10 @@ struct Table {
     waiting: bool,
     /// Descriptors that the system refused to watch any longer. The next turn reports them as
     /// ready, so that their waiters try an operation and get the error.
-    refused: Vec<Found>,
+    refused: Vec<SelectorEvent>,
 }
 
-struct Entry {
+struct PollingEntry {
     raw: Raw,
     token: Token,
     wanted: Ready,
@@ -111,13 +111,13 @@ unsafe fn borrow<'a>(raw: Raw) -> Fd<'a> {
     return unsafe { BorrowedSocket::borrow_raw(raw) };
 }
 
-fn asked(key: usize, armed: Ready) -> Event {
+fn polling_event(key: usize, armed: Ready) -> Event {
     Event::new(key, armed.is_readable(), armed.is_writable())
 }
 
-impl Other {
+impl PollingSelector {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { poller: Poller::new()?, table: StoreLock::new(Table::default()) })
+        Ok(Self { poller: Poller::new()?, table: StoreLock::new(PollingTable::default()) })
     }
 
     pub(super) fn add(&self, fd: Fd<'_>, token: Token, interest: Interest) -> io::Result<()> {
@@ -128,23 +128,23 @@ impl Other {
         }
         let mut table = self.table.lock();
         let key = table.free_key();
-        match self.watch(fd, asked(key, wanted)) {
+        match self.watch(fd, polling_event(key, wanted)) {
             // A leftover of a registration that ended without removing its descriptor.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists && !table.has(raw(fd)) => {
                 self.poller.delete(fd)?;
-                self.watch(fd, asked(key, wanted))?;
+                self.watch(fd, polling_event(key, wanted))?;
             }
-            answer => answer?,
+            result => result?,
         }
         table.keys.insert(token, key);
-        table.entries.insert(key, Entry { raw: raw(fd), token, wanted, armed: wanted });
+        table.entries.insert(key, PollingEntry { raw: raw(fd), token, wanted, armed: wanted });
         self.hand_over(&table);
         Ok(())
     }
 
-    fn watch(&self, fd: Fd<'_>, asked: Event) -> io::Result<()> {
+    fn watch(&self, fd: Fd<'_>, polling_event: Event) -> io::Result<()> {
         // SAFETY: the owner removes the descriptor before it is closed (the module's invariant).
-        unsafe { self.poller.add_with_mode(raw(fd), asked, PollMode::Oneshot) }
+        unsafe { self.poller.add_with_mode(raw(fd), polling_event, PollMode::Oneshot) }
     }
 
     pub(super) fn remove(&self, fd: Fd<'_>, token: Token) -> io::Result<()> {
@@ -159,11 +159,11 @@ impl Other {
 
     pub(super) fn rearm(&self, token: Token, ready: Ready) {
         let mut table = self.table.lock();
-        let Table { entries, keys, refused, .. } = &mut *table;
+        let PollingTable { entries, keys, refused, .. } = &mut *table;
         let Some(key) = keys.get(&token).copied() else { return };
         let Some(entry) = entries.get_mut(&key) else { return };
         entry.armed |= ready & entry.wanted;
-        if self.ask(key, entry).is_err() {
+        if self.request(key, entry).is_err() {
             refused.push(entry.give_up());
             self.signal();
         }
@@ -171,17 +171,17 @@ impl Other {
     }
 
     /// The second half of C2: signals the thread that waits, so that it takes the new request.
-    fn hand_over(&self, table: &Table) {
+    fn hand_over(&self, table: &PollingTable) {
         if cfg!(windows) && table.waiting {
             self.signal();
         }
     }
 
-    fn ask(&self, key: usize, entry: &Entry) -> io::Result<()> {
+    fn request(&self, key: usize, entry: &PollingEntry) -> io::Result<()> {
         // SAFETY: 1. a descriptor in the table is open, and cannot be removed while we hold the
         // lock.
         let fd = unsafe { borrow(entry.raw) };
-        self.poller.modify_with_mode(fd, asked(key, entry.armed), PollMode::Oneshot)
+        self.poller.modify_with_mode(fd, polling_event(key, entry.armed), PollMode::Oneshot)
     }
 
     pub(super) fn signal(&self) {
@@ -190,7 +190,7 @@ impl Other {
     }
 
     pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
-        let Buffer(buffer) = &mut events.other;
+        let Buffer(buffer) = &mut events.polling;
         buffer.clear();
         let timeout = {
             let mut table = self.table.lock();
@@ -198,18 +198,18 @@ impl Other {
             if table.refused.is_empty() { timeout } else { Some(Duration::ZERO) }
         };
         // The crate restarts a wait that a signal interrupts.
-        let answer = self.poller.wait(buffer, timeout);
+        let result = self.poller.wait(buffer, timeout);
         let mut table = self.table.lock();
         table.waiting = false;
-        answer?;
-        let Table { entries, refused, .. } = &mut *table;
+        result?;
+        let PollingTable { entries, refused, .. } = &mut *table;
         for event in buffer.iter() {
             let Some(entry) = entries.get_mut(&event.key) else { continue };
             let ready = ready(&event);
             entry.armed = entry.armed - ready;
-            events.found.push(Found { token: entry.token, ready });
+            events.found.push(SelectorEvent { token: entry.token, ready });
             // The one shot disabled both directions, so the other one must be requested again.
-            if !entry.armed.is_empty() && self.ask(event.key, entry).is_err() {
+            if !entry.armed.is_empty() && self.request(event.key, entry).is_err() {
                 events.found.push(entry.give_up());
             }
         }
@@ -218,23 +218,23 @@ impl Other {
     }
 }
 
-impl std::fmt::Debug for Other {
+impl std::fmt::Debug for PollingSelector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Other").field("poller", &self.poller).finish_non_exhaustive()
+        f.debug_struct("PollingSelector").field("poller", &self.poller).finish_non_exhaustive()
     }
 }
 
-impl Entry {
+impl PollingEntry {
     /// Disarms the entry, which the system no longer watches, and reports it as ready for
     /// everything, so that operations get the error.
-    fn give_up(&mut self) -> Found {
+    fn give_up(&mut self) -> SelectorEvent {
         self.armed = Ready::EMPTY;
         let ready = Ready::ERROR | Ready::READABLE | Ready::WRITABLE;
-        Found { token: self.token, ready }
+        SelectorEvent { token: self.token, ready }
     }
 }
 
-impl Table {
+impl PollingTable {
     /// Returns a key that is not in use and is not the last one, which the crate reserves for
     /// itself.
     fn free_key(&mut self) -> usize {

@@ -6,25 +6,25 @@
 use std::sync::Arc;
 
 use super::{Driver, ready::Ready, sources::Token};
-use crate::engine::wait::batch::Batch;
+use crate::engine::wait::wake_list::WakeList;
 
 /// The right to report events of one registration; events after the registration's end are dropped.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct EventReporter {
     driver: Arc<Driver>,
     token: Token,
 }
 
-impl Teller {
+impl EventReporter {
     pub(super) fn new(driver: Arc<Driver>, token: Token) -> Self {
         Self { driver, token }
     }
 
     /// Sets readiness and wakes the tasks that wait for it, so wakers of users run here.
-    pub(crate) fn tell(&self, ready: Ready) {
-        let mut batch = Batch::new();
-        self.driver.sources.tell(self.token, ready, &mut batch);
-        batch.wake_all();
+    pub(crate) fn report(&self, ready: Ready) {
+        let mut wake_list = WakeList::new();
+        self.driver.sources.dispatch(self.token, ready, &mut wake_list);
+        wake_list.wake_all();
         self.driver.counters.ready(1);
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! # Checked by
 //! `a_waker_that_panics_does_not_keep_the_others_from_being_woken`,
-//! `a_batch_that_is_dropped_wakes`, `more_than_a_batch_are_all_woken_under_no_lock`; weakened
-//! as `batch_goes_on`, `batch_lets_go`.
+//! `a_wake_list_that_is_dropped_wakes`, `more_than_a_wake_list_are_all_woken_under_no_lock`;
+//! weakened as `wake_list_goes_on`, `wake_list_unlocks`.
 
 use std::{
     mem::MaybeUninit,
@@ -26,13 +26,13 @@ use crate::engine::prim::{discard, weakened};
 const SIZE: usize = if cfg!(blitz_loom) { 2 } else { 32 };
 
 /// A list of wakers, which are woken by [`wake_all`](Self::wake_all) or when the list is dropped.
-pub(crate) struct Batch {
+pub(crate) struct WakeList {
     wakers: [MaybeUninit<Waker>; SIZE],
     /// The number of wakers that are initialized, from the front.
     len: usize,
 }
 
-impl Batch {
+impl WakeList {
     #[inline]
     pub(crate) fn new() -> Self {
         Self { wakers: [const { MaybeUninit::uninit() }; SIZE], len: 0 }
@@ -71,33 +71,33 @@ impl Batch {
 }
 
 /// Wakes the wakers that `next` removes under a lock, until it returns `None`: one list at a time,
-/// each after the lock was released. `again` takes the lock for the next list.
+/// each after the lock was released. `lock_again` takes the lock for the next list.
 pub(crate) fn wake_each<L>(
-    mut held: L,
-    again: impl Fn() -> L,
+    mut guard: L,
+    lock_again: impl Fn() -> L,
     mut next: impl FnMut(&mut L) -> Option<Waker>,
 ) {
-    let mut batch = Batch::new();
+    let mut wake_list = WakeList::new();
     loop {
-        while !batch.is_full()
-            && let Some(waker) = next(&mut held)
+        while !wake_list.is_full()
+            && let Some(waker) = next(&mut guard)
         {
-            batch.push(waker);
+            wake_list.push(waker);
         }
-        let is_full = batch.is_full();
-        if weakened!("batch_lets_go") {
-            batch.wake_all();
+        let is_full = wake_list.is_full();
+        if weakened!("wake_list_unlocks") {
+            wake_list.wake_all();
         }
-        drop(held);
-        batch.wake_all();
-        if !is_full || weakened!("batch_goes_on") {
+        drop(guard);
+        wake_list.wake_all();
+        if !is_full || weakened!("wake_list_goes_on") {
             return;
         }
-        held = again();
+        guard = lock_again();
     }
 }
 
-impl Drop for Batch {
+impl Drop for WakeList {
     fn drop(&mut self) {
         self.wake_all();
     }
@@ -112,42 +112,42 @@ mod models {
 
     /// Waiters by their number, and those that were woken.
     #[derive(Default)]
-    struct Waiting {
-        line: Mutex<Vec<usize>>,
+    struct WakeListModel {
+        waiting: Mutex<Vec<usize>>,
         woken: Mutex<Vec<usize>>,
     }
 
     /// A waker that takes the lock when it is woken, as user code may.
-    struct Comes(Arc<Waiting>, usize);
+    struct LockingWaker(Arc<WakeListModel>, usize);
 
-    impl Wake for Comes {
+    impl Wake for LockingWaker {
         fn wake(self: std::sync::Arc<Self>) {
-            drop(lock(&self.0.line));
+            drop(lock(&self.0.waiting));
             lock(&self.0.woken).push(self.1);
         }
     }
 
     /// Wake lists of a model hold two. Another thread removes a waiter meanwhile.
     #[test]
-    fn more_than_a_batch_are_all_woken_under_no_lock() {
+    fn more_than_a_wake_list_are_all_woken_under_no_lock() {
         model(|| {
-            let waiting = Arc::new(Waiting::default());
-            lock(&waiting.line).extend(0..4);
-            let leaves = thread::spawn({
+            let waiting = Arc::new(WakeListModel::default());
+            lock(&waiting.waiting).extend(0..4);
+            let remover = thread::spawn({
                 let waiting = waiting.clone();
-                move || lock(&waiting.line).pop()
+                move || lock(&waiting.waiting).pop()
             });
             wake_each(
-                lock(&waiting.line),
-                || lock(&waiting.line),
-                |line| {
-                    let first = (!line.is_empty()).then(|| line.remove(0))?;
-                    Some(Waker::from(std::sync::Arc::new(Comes(waiting.clone(), first))))
+                lock(&waiting.waiting),
+                || lock(&waiting.waiting),
+                |waiting_now| {
+                    let first = (!waiting_now.is_empty()).then(|| waiting_now.remove(0))?;
+                    Some(Waker::from(std::sync::Arc::new(LockingWaker(waiting.clone(), first))))
                 },
             );
-            let left = leaves.join().unwrap();
+            let removed = remover.join().unwrap();
             let mut all = std::mem::take(&mut *lock(&waiting.woken));
-            all.extend(left);
+            all.extend(removed);
             assert_eq!(all, [0, 1, 2, 3], "each was woken, or has left");
         });
     }
@@ -160,36 +160,40 @@ mod tests {
         task::{Wake, Waker},
     };
 
-    use super::{Batch, SIZE};
-    use crate::engine::wait::bell::Bell;
+    use super::{SIZE, WakeList};
+    use crate::engine::wait::test_waker::CountingWaker;
 
-    struct Bad;
+    struct PanickingWaker;
 
-    impl Wake for Bad {
+    impl Wake for PanickingWaker {
         fn wake(self: Arc<Self>) {
-            panic!("this waker was told to panic");
+            panic!("this waker panics, as the test wants");
         }
     }
 
     #[test]
     fn a_waker_that_panics_does_not_keep_the_others_from_being_woken() {
-        let (bell, mut batch) = (Bell::new(), Batch::new());
-        batch.push(bell.waker());
-        batch.push(Waker::from(Arc::new(Bad)));
-        while !batch.is_full() {
-            batch.push(bell.waker());
+        let (counter, mut wake_list) = (CountingWaker::new(), WakeList::new());
+        wake_list.push(counter.waker());
+        wake_list.push(Waker::from(Arc::new(PanickingWaker)));
+        while !wake_list.is_full() {
+            wake_list.push(counter.waker());
         }
-        batch.wake_all();
-        assert_eq!(bell.rung(), SIZE - 1);
-        batch.wake_all();
-        assert_eq!((bell.rung(), Arc::strong_count(&bell)), (SIZE - 1, 1), "each is woken once");
+        wake_list.wake_all();
+        assert_eq!(counter.wake_count(), SIZE - 1);
+        wake_list.wake_all();
+        assert_eq!(
+            (counter.wake_count(), Arc::strong_count(&counter)),
+            (SIZE - 1, 1),
+            "each is woken once"
+        );
     }
 
     #[test]
-    fn a_batch_that_is_dropped_wakes() {
-        let (bell, mut batch) = (Bell::new(), Batch::new());
-        batch.push(bell.waker());
-        drop(batch);
-        assert_eq!((bell.rung(), Arc::strong_count(&bell)), (1, 1));
+    fn a_wake_list_that_is_dropped_wakes() {
+        let (counter, mut wake_list) = (CountingWaker::new(), WakeList::new());
+        wake_list.push(counter.waker());
+        drop(wake_list);
+        assert_eq!((counter.wake_count(), Arc::strong_count(&counter)), (1, 1));
     }
 }

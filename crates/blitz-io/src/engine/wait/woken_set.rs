@@ -26,7 +26,7 @@
 //!
 //! # Invariants
 //! 1. `next` belongs to the thread that made `queued` true until W2, then to the task until T3.
-//! 2. A waker points to its place, and counts as an owner of the set. `home` of a place is the
+//! 2. A waker points to its place, and counts as an owner of the set. `set` of a place is the
 //!    address of the set; it is written once, before there is a waker.
 //!
 //! # Rejected
@@ -57,16 +57,16 @@ use crate::engine::prim::{
 const NONE: usize = usize::MAX;
 
 /// A set of places for the futures of one task, and the list of those that were woken.
-pub(crate) struct Woken {
+pub(crate) struct WokenSet {
     task: WakerCell,
     /// The place that was pushed last.
     head: AtomicUsize,
-    links: Box<[Link]>,
+    links: Box<[WokenLink]>,
 }
 
 /// The state of one place of the set.
-struct Link {
-    home: AtomicPtr<Woken>,
+struct WokenLink {
+    set: AtomicPtr<WokenSet>,
     place: usize,
     queued: AtomicBool,
     next: AtomicUsize,
@@ -75,16 +75,16 @@ struct Link {
 /// A list of places that belong to the task: taken off the shared list, or there from the
 /// beginning.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct PollList {
     first: usize,
     last: usize,
 }
 
-impl Woken {
+impl WokenSet {
     /// Creates a set of `count` places, all of which are to be polled, from `first` on.
-    pub(crate) fn new(count: usize, first: usize) -> (Arc<Self>, Turns) {
-        let link = |place| Link {
-            home: AtomicPtr::new(null_mut()),
+    pub(crate) fn new(count: usize, first: usize) -> (Arc<Self>, PollList) {
+        let link = |place| WokenLink {
+            set: AtomicPtr::new(null_mut()),
             place,
             queued: AtomicBool::new(true),
             next: AtomicUsize::new(NONE),
@@ -96,65 +96,65 @@ impl Woken {
         });
         for link in &woken.links {
             // Relaxed: whatever passes a waker to another thread publishes this too.
-            link.home.store(Arc::as_ptr(&woken).cast_mut(), Relaxed);
+            link.set.store(Arc::as_ptr(&woken).cast_mut(), Relaxed);
         }
-        let mut turns = Turns { first: NONE, last: NONE };
-        (first..count).chain(0..first).for_each(|place| woken.append(&mut turns, place));
-        (woken, turns)
+        let mut poll_list = PollList { first: NONE, last: NONE };
+        (first..count).chain(0..first).for_each(|place| woken.append(&mut poll_list, place));
+        (woken, poll_list)
     }
 
     /// Registers the task to be woken when a place is, and takes the places that were woken.
-    pub(crate) fn register_and_take(&self, task: &Waker, turns: &mut Turns) {
+    pub(crate) fn register_and_take(&self, task: &Waker, poll_list: &mut PollList) {
         if weakened!("woken_registers_first") {
-            self.take(turns);
+            self.take(poll_list);
             self.task.register(task);
             return;
         }
         self.task.register(task);
-        self.take(turns);
+        self.take(poll_list);
     }
 
-    fn take(&self, turns: &mut Turns) {
+    fn take(&self, poll_list: &mut PollList) {
         // Acquire: sees every `next` of the list. Pairs with the Release of every `push`, not only
         // the last: each exchange continues the release sequence of the one before.
         let mut place = self.head.swap(NONE, Acquire);
         // The last place that was woken is on top, so the list is reversed, and then appended to
-        // the turns.
-        let mut turned = NONE;
+        // the poll list.
+        let mut reversed = NONE;
         while place != NONE {
             // Relaxed: these places belong to the task now (invariant 1).
             let next = self.links[place].next.load(Relaxed);
-            self.links[place].next.store(turned, Relaxed);
-            turned = std::mem::replace(&mut place, next);
+            self.links[place].next.store(reversed, Relaxed);
+            reversed = std::mem::replace(&mut place, next);
         }
-        while turned != NONE {
+        while reversed != NONE {
             // Relaxed: these places belong to the task now (invariant 1).
-            let next = self.links[turned].next.load(Relaxed);
-            self.append(turns, turned);
-            turned = next;
+            let next = self.links[reversed].next.load(Relaxed);
+            self.append(poll_list, reversed);
+            reversed = next;
         }
     }
 
-    fn append(&self, turns: &mut Turns, place: usize) {
+    fn append(&self, poll_list: &mut PollList, place: usize) {
         // Relaxed: these places belong to the task (invariant 1).
         self.links[place].next.store(NONE, Relaxed);
-        match turns.last {
-            NONE => turns.first = place,
+        match poll_list.last {
+            NONE => poll_list.first = place,
             last => self.links[last].next.store(place, Relaxed),
         }
-        turns.last = place;
+        poll_list.last = place;
     }
 
     /// Takes the next place to be polled, which is still queued.
-    pub(crate) fn next(&self, turns: &mut Turns) -> Option<usize> {
-        let place = turns.first;
+    pub(crate) fn next(&self, poll_list: &mut PollList) -> Option<usize> {
+        let place = poll_list.first;
         if place == NONE {
             return None;
         }
         // Relaxed: these places belong to the task (invariant 1).
-        turns.first = self.links[place].next.load(Relaxed);
-        if turns.first == NONE {
-            turns.last = NONE;
+        poll_list.first = self.links[place].next.load(Relaxed);
+        if poll_list.first == NONE {
+            poll_list.last = NONE;
         }
         Some(place)
     }
@@ -183,16 +183,16 @@ impl Woken {
     /// Marks a place after its future has ended, so that its wakers do nothing any more.
     pub(crate) fn retire(&self, place: usize) {
         // Relaxed: no other memory is read because of it. If the place is queued already, the task
-        // finds it among its turns once more.
+        // finds it in its poll list once more.
         self.links[place].queued.swap(true, Relaxed);
     }
 
     /// Drops the task's waker, because no wake-up is of interest any more.
-    pub(crate) fn forget_the_task(&self) {
+    pub(crate) fn clear_task(&self) {
         drop(self.task.take());
     }
 
-    fn push(&self, link: &Link) {
+    fn push(&self, link: &WokenLink) {
         // Relaxed: a guess; the exchange below confirms it.
         let mut head = self.head.load(Relaxed);
         loop {
@@ -222,7 +222,7 @@ impl Woken {
     }
 }
 
-impl std::fmt::Debug for Woken {
+impl std::fmt::Debug for WokenSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Woken").field("places", &self.links.len()).finish_non_exhaustive()
     }
@@ -230,15 +230,15 @@ impl std::fmt::Debug for Woken {
 
 /// The functions of the wakers. A static, because a constant may have a different address at each
 /// use, and then two wakers of one place would not compare as equal.
-static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, let_go);
+static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 /// Clones a waker, which becomes an owner of the set.
 ///
 /// # Safety
 /// 1. `link` belongs to a living set.
 unsafe fn clone(link: *const ()) -> RawWaker {
-    // SAFETY: 1. the set lives, and `home` is the address in its `Arc` (invariant 2).
-    unsafe { Arc::increment_strong_count(home(link)) };
+    // SAFETY: 1. the set lives, and `set` is the address in its `Arc` (invariant 2).
+    unsafe { Arc::increment_strong_count(set_of(link)) };
     RawWaker::new(link, &TABLE)
 }
 
@@ -261,12 +261,12 @@ unsafe fn wake(link: *const ()) {
 /// 1. `link` belongs to a living set.
 unsafe fn wake_by_ref(link: *const ()) {
     // SAFETY: 1. links live as long as their set, and are only accessed by shared references.
-    let link = unsafe { &*link.cast::<Link>() };
+    let link = unsafe { &*link.cast::<WokenLink>() };
     // AcqRel: if it was queued, releases what the waker was called for; if not, sees that the task
     // is done with `next`. Pairs with the exchange in `reset`.
     if !link.queued.swap(true, AcqRel) {
-        // SAFETY: 1. the set lives, and `home` points to it (invariant 2).
-        unsafe { &*home(std::ptr::from_ref(link).cast()) }.push(link);
+        // SAFETY: 1. the set lives, and `set` points to it (invariant 2).
+        unsafe { &*set_of(std::ptr::from_ref(link).cast()) }.push(link);
     }
 }
 
@@ -275,7 +275,7 @@ unsafe fn wake_by_ref(link: *const ()) {
 /// # Safety
 /// 1. `link` belongs to a living set.
 /// 2. The waker is an owner of the set, and is not used as one afterwards.
-unsafe fn let_go(link: *const ()) {
+unsafe fn drop_waker(link: *const ()) {
     // SAFETY: 1. and 2. are our own obligations.
     drop(unsafe { owner(link) });
 }
@@ -285,20 +285,20 @@ unsafe fn let_go(link: *const ()) {
 /// # Safety
 /// 1. `link` belongs to a living set.
 /// 2. The caller gives up one of its owners.
-unsafe fn owner(link: *const ()) -> Arc<Woken> {
-    // SAFETY: 1. `home` is the address of the set in its `Arc`. 2. The count that the caller gives
+unsafe fn owner(link: *const ()) -> Arc<WokenSet> {
+    // SAFETY: 1. `set` is the address of the set in its `Arc`. 2. The count that the caller gives
     // up is now that of the returned `Arc`.
-    unsafe { Arc::from_raw(home(link)) }
+    unsafe { Arc::from_raw(set_of(link)) }
 }
 
 /// Returns the address of the set that a link belongs to.
 ///
 /// # Safety
 /// 1. `link` belongs to a living set.
-unsafe fn home(link: *const ()) -> *const Woken {
+unsafe fn set_of(link: *const ()) -> *const WokenSet {
     // SAFETY: 1. the set lives, and so do its links.
-    let link = unsafe { &*link.cast::<Link>() };
+    let link = unsafe { &*link.cast::<WokenLink>() };
     // Relaxed: it was written before there was a waker, and whatever passed the waker to this
     // thread published it too.
-    link.home.load(Relaxed)
+    link.set.load(Relaxed)
 }

@@ -1,7 +1,7 @@
 //! The kinds of operations, independent of the system interface that performs them.
 //!
-//! A verb names memory and a descriptor by address and number. Creating one has no effect; the code
-//! that submits it must keep both alive. Whatever a verb points to lies in the payload of its
+//! An `OpKind` names memory and a descriptor by address and number. Creating one has no effect; the
+//! code that submits it must keep both alive. Whatever it points to lies in the payload of its
 //! operation.
 
 use std::os::fd::RawFd;
@@ -11,18 +11,18 @@ use std::os::fd::RawFd;
 const MOST: usize = 0x7fff_f000;
 
 /// The offset of an operation on a stream: a file that has a position uses that.
-pub(crate) const HERE: u64 = u64::MAX;
+pub(crate) const CURRENT_POSITION: u64 = u64::MAX;
 
 /// An operation to submit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Verb {
+pub(crate) enum OpKind {
     /// Receives from a socket.
     Recv { fd: RawFd, memory: *mut u8, length: u32 },
     /// Sends to a socket, without SIGPIPE.
     Send { fd: RawFd, memory: *const u8, length: u32 },
-    /// Reads from any other descriptor, at an offset or [`HERE`].
+    /// Reads from any other descriptor, at an offset or [`CURRENT_POSITION`].
     Read { fd: RawFd, memory: *mut u8, length: u32, offset: u64 },
-    /// Writes to any other descriptor, at an offset or [`HERE`].
+    /// Writes to any other descriptor, at an offset or [`CURRENT_POSITION`].
     Write { fd: RawFd, memory: *const u8, length: u32, offset: u64 },
 }
 

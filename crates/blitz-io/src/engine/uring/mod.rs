@@ -1,24 +1,24 @@
 //! Operations on io_uring: the kernel is given a buffer, and reports when the operation is
 //! complete.
 //!
-//! Each runtime has one ring, created with the first operation. It complements the driver, which
+//! Each runtime has one uring, created with the first operation. It complements the driver, which
 //! reports readiness: there, tasks only borrow their buffers, because the kernel never keeps them;
-//! the operations of a ring own their buffers, because the kernel works on them whether a task
+//! the operations of a uring own their buffers, because the kernel works on them whether a task
 //! still waits or not.
 //!
 //! - [`op`]: one operation, and the ownership of its buffer.
-//! - [`flights`]: the operations that the kernel has, and their numbers.
-//! - [`verb`]: the kinds of operations.
-//! - [`system`]: Linux's io_uring; `without` where there is none.
-//! - [`flight`]: the future of an operation.
+//! - [`op_table`]: the operations that the kernel has, and their IDs.
+//! - [`op_kind`]: the kinds of operations.
+//! - [`system`]: Linux's io_uring; `no_uring` where there is none.
+//! - [`op_future`]: the future of an operation.
 //!
 //! # The walk of an operation
-//! 1. [`Ring::submit`] puts the payload (the buffer) into an [`Op`](op::Op), gives it a number,
+//! 1. [`Uring::submit`] puts the payload (the buffer) into an [`Op`](op::Op), gives it an ID,
 //!    pushes it and enters the kernel: one system call, which performs the operation at once if it
 //!    can.
 //! 2. It checks for completions. If its own is there, the future is ready at its first poll.
 //! 3. Otherwise the kernel watches the descriptor. When the operation is complete the kernel queues
-//!    the result and signals the bell, an eventfd that the driver watches: the thread that takes
+//!    the result and signals the eventfd, an eventfd that the driver watches: the thread that takes
 //!    the driver's turn reaps.
 //! 4. The result finds the future's task and wakes it; the future takes its payload back.
 //! 5. A future that is dropped earlier requests a cancel and returns at once: the payload is
@@ -35,34 +35,34 @@
 //! returns EINTR, as for a signal.) A thread that exits ends the operations that it submitted and
 //! that are not complete: their result is ECANCELED, at once or when there would have been
 //! something to do. The future of such an operation submits it again, on the thread that polls it,
-//! where the descriptor is borrowed; see [`flight`].
+//! where the descriptor is borrowed; see [`op_future`].
 //!
 //! # Locks
 //! `submission` is held while a thread pushes and enters the kernel; `reaping` while a thread takes
-//! up to [`AT_ONCE`] completions out of the queue, or mutes the bell; `flights` inside of either.
+//! up to [`AT_ONCE`] completions out of the queue, or mutes the eventfd; `ops` inside of either.
 //! Wakers and payloads belong to users, so they are called and dropped under none of these locks.
 //!
 //! # The end
-//! The driver's shutdown wakes the waker that waits for the bell, and so closes the ring.
+//! The driver's shutdown wakes the waker that waits for the eventfd, and so closes the uring.
 //! ```text
 //! a thread that submits (`submission`)   the thread that closes
-//! B1 if closed: is refused               C1 closes the ring, under `submission`
-//! B2 numbers and pushes, enters          C2 requests a cancel of each number, enters
-//!                                        C3 reaps, and waits, at most for `PATIENCE`
+//! B1 if closed: is refused               C1 closes the uring, under `submission`
+//! B2 assigns an ID, pushes, enters       C2 requests a cancel of each ID, enters
+//!                                        C3 reaps, and waits, at most for `CLOSE_TIMEOUT`
 //!                                        C4 wakes every task that has no result yet
 //! ```
-//! An operation comes before C1, and C2 finds its number; or after, and is refused. A future that
+//! An operation comes before C1, and C2 finds its ID; or after, and is refused. A future that
 //! gets ECANCELED submits again, and is refused too: with an error that says that the runtime
 //! has ended, and with its payload.
 //!
 //! An operation that is not complete by C4 (it should be one that is stuck in a disk, never on a
 //! socket) stays with the kernel. If its future is polled, the polling thread waits in the kernel
 //! itself, because no other thread reaps any more and the future cannot be ready without its
-//! payload. If there is no future, the memory of the operation is leaked when the ring is dropped:
+//! payload. If there is no future, the memory of the operation is leaked when the uring is dropped:
 //! it must not be freed while the kernel may write to it, and no thread will learn when that is
 //! over.
 //!
-//! # When the kernel shuts the door
+//! # When the kernel starts to refuse io_uring
 //! A program may forbid itself io_uring after its first operation (seccomp). Then the system call
 //! that submits fails; the kernel never got the operation, its payload comes back, and it and all
 //! later ones are performed by readiness. What was under way stays so and completes normally, but
@@ -71,8 +71,8 @@
 //! operation.
 //!
 //! # Rejected
-//! - A ring for each worker, bound to its thread: completions would wait for a busy thread, and the
-//!   operations would end with the thread.
+//! - A uring for each worker, bound to its thread: completions would wait for a busy thread, and
+//!   the operations would end with the thread.
 //! - Pushing now and entering the kernel once a tick: it saves most of 0.25 µs out of some 1.6 for
 //!   an operation (docs/design/owned.md). But an operation that could complete at once would need a
 //!   wake-up and a second poll; a future that is polled only once, or by a foreign executor inside
@@ -84,13 +84,13 @@
 //! - Keeping the descriptor alive by a reference count: only the system call that submits names it.
 //!
 //! # Checked by
-//! `a_dropped_operation_against_its_answer_frees_its_payload_once`,
-//! `an_operation_against_a_close_is_answered_or_refused`,
-//! `an_answer_against_a_close_is_one_answer`,
-//! `two_who_reap_give_each_answer_once`, `a_cancel_that_comes_late_ends_nobody_else`,
-//! `two_who_find_no_room_both_begin`, `a_door_that_shuts_gives_every_payload_back`;
-//! weakened as `ring_close_is_seen`, `ring_close_cancels`, `ring_minds_the_backlog`. With
-//! the kernel: `ring/tests.rs` and `tests/net_time/owned.rs`.
+//! `a_dropped_operation_against_its_completion_frees_its_payload_once`,
+//! `an_operation_against_a_close_completes_or_is_refused`,
+//! `a_completion_against_a_close_is_one_completion`,
+//! `two_threads_that_reap_deliver_each_completion_once`, `a_late_cancel_ends_no_other_operation`,
+//! `two_threads_that_find_no_room_both_begin`, `a_kernel_that_refuses_gives_every_payload_back`;
+//! weakened as `uring_close_is_seen`, `uring_close_cancels`, `uring_minds_the_backlog`. With
+//! the kernel: `uring/tests.rs` and `tests/net_time/owned.rs`.
 
 use std::{
     io,
@@ -100,9 +100,9 @@ use std::{
 };
 
 pub(crate) mod op;
-mod flights;
-pub(crate) mod verb;
-pub(crate) mod flight;
+mod op_table;
+pub(crate) mod op_kind;
+pub(crate) mod op_future;
 #[cfg(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
@@ -118,7 +118,7 @@ mod system;
     target_arch = "loongarch64",
     target_arch = "powerpc64"
 )))]
-#[path = "without.rs"]
+#[path = "no_uring.rs"]
 mod system;
 
 #[cfg(test)]
@@ -126,14 +126,14 @@ mod models;
 #[cfg(all(test, not(blitz_loom)))]
 mod tests;
 
-pub(crate) use self::{
-    flight::InFlight,
-    system::{Features, System, probe},
-};
 use self::{
-    flights::{Flights, Number},
-    op::{Answer, Op},
-    verb::Verb,
+    op::{CompleteOp, Op},
+    op_kind::OpKind,
+    op_table::{OpId, OpTable},
+};
+pub(crate) use self::{
+    op_future::OpFuture,
+    system::{SystemUring, UringFeatures, probe},
 };
 use super::{
     driver::{Direction, Driver, Registration, interest::Interest},
@@ -141,58 +141,58 @@ use super::{
         AtomicBool, Mutex, MutexGuard, Ordering::Relaxed, discard, lock, store_lock::StoreLock,
         thread::yield_now, weakened,
     },
-    wait::{batch::Batch, gate::Gate},
+    wait::{coalescer::Coalescer, wake_list::WakeList},
 };
 
-/// The number of completions taken out of the queue at a time: the capacity of a batch of wakers.
+/// The number of completions taken out of the queue at a time: the capacity of a wake list.
 /// Two in a model, so that it needs a second round.
 const AT_ONCE: usize = if cfg!(blitz_loom) { 2 } else { 32 };
 
 /// The time that a close waits for the kernel. Sockets and pipes complete a cancel within
 /// microseconds; picked, not measured.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The length of one wait of a close; short, because another thread may have reaped the completion
 /// that it waits for.
-const GLANCE: Duration = Duration::from_millis(5);
+const SHORT_WAIT: Duration = Duration::from_millis(5);
 
 /// A request that is pushed to the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request {
-    Begin(Number, Verb),
-    /// Cancel the operation with that number.
-    Cancel(Number),
+    Begin(OpId, OpKind),
+    /// Cancel the operation with that ID.
+    Cancel(OpId),
 }
 
 /// The reason why the kernel does not take what was pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum EnterError {
     /// There is no room until completions are taken.
-    NotNow,
+    NoRoom,
     /// The error number of a lasting refusal: usually a sandbox has been set up since.
     Never(i32),
 }
 
 /// The reason why an operation was not submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoRing {
+pub(crate) enum SubmitError {
     /// The runtime has ended.
     Closed,
-    /// The ring can no longer be used: the caller must perform the operation another way.
+    /// The uring can no longer be used: the caller must perform the operation another way.
     Unusable,
 }
 
 /// The two queues and the system call, which a model replaces.
 ///
-/// Callers of `push`, `backlog` and `enter` hold the lock `submission`; those of `take`, `muffle`
-/// and `unmuffle` hold `reaping`. What a pushed verb points to lives until its completion was
-/// taken, or for ever.
-pub(crate) trait Kernel {
+/// Callers of `push`, `backlog` and `enter` hold the lock `submission`; those of `take`,
+/// `disable_eventfd` and `enable_eventfd` hold `reaping`. What a pushed operation points to lives
+/// until its completion was taken, or for ever.
+pub(crate) trait UringKernel {
     /// Pushes a request; returns false if there is no room.
     ///
     /// # Safety
     /// 1. The caller holds the lock `submission`.
-    /// 2. What the verb of the request points to lives until its completion was taken, or for ever.
+    /// 2. What the kind of the request points to lives until its completion was taken, or for ever.
     unsafe fn push(&self, request: Request) -> bool;
 
     /// Returns the number of requests that were pushed and not yet taken by the kernel.
@@ -205,27 +205,27 @@ pub(crate) trait Kernel {
     ///
     /// # Safety
     /// 1. The caller holds the lock `submission`.
-    unsafe fn enter(&self) -> Result<(), Refused>;
+    unsafe fn enter(&self) -> Result<(), EnterError>;
 
-    /// Stops the kernel from signalling the bell until `unmuffle`, after which the caller must
-    /// check for completions.
+    /// Stops the kernel from signalling the eventfd until `enable_eventfd`, after which the caller
+    /// must check for completions.
     ///
     /// # Safety
     /// 1. The caller holds the lock `reaping`.
-    unsafe fn muffle(&self);
+    unsafe fn disable_eventfd(&self);
 
-    /// Lets the kernel signal the bell again; the caller must then check for completions.
+    /// Lets the kernel signal the eventfd again; the caller must then check for completions.
     ///
     /// # Safety
     /// 1. The caller holds the lock `reaping`.
-    unsafe fn unmuffle(&self);
+    unsafe fn enable_eventfd(&self);
 
     /// Takes at most `most` completions; returns how many there were, and whether the kernel may
     /// have kept more for want of room.
     ///
     /// # Safety
     /// 1. The caller holds the lock `reaping`.
-    unsafe fn take(&self, each: impl FnMut(Number, i32), most: usize) -> (usize, bool);
+    unsafe fn take(&self, each: impl FnMut(OpId, i32), most: usize) -> (usize, bool);
 
     /// Makes the kernel queue the completions that it kept.
     fn fetch(&self);
@@ -234,16 +234,16 @@ pub(crate) trait Kernel {
     fn wait(&self, timeout: Duration);
 }
 
-/// The ring's reference to an operation under way.
-type Flight = Arc<dyn Answer>;
+/// The uring's reference to an operation under way.
+type OpRef = Arc<dyn CompleteOp>;
 
 /// The io_uring of a runtime, on which its tasks' operations run.
-pub(crate) struct Ring<K = System> {
+pub(crate) struct Uring<K = SystemUring> {
     kernel: K,
     submission: Mutex<Submission>,
     reaping: StoreLock<()>,
-    flights: StoreLock<Flights<Flight>>,
-    /// The bell's registration with the driver, until the close.
+    ops: StoreLock<OpTable<OpRef>>,
+    /// The eventfd's registration with the driver, until the close.
     registration: StoreLock<Option<Arc<Registration>>>,
     /// Set once the kernel refuses the system call.
     unusable: AtomicBool,
@@ -255,12 +255,12 @@ struct Submission {
     /// The number of requests that have ever been pushed.
     pushed: u64,
     closed: bool,
-    figures: Figures,
+    counters: UringCounters,
 }
 
-/// Counters of what a ring has done.
+/// Counters of what a uring has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Figures {
+pub(crate) struct UringCounters {
     /// The number of system calls that submit.
     pub(crate) entered: u64,
     /// The number of operations.
@@ -269,39 +269,39 @@ pub(crate) struct Figures {
     pub(crate) cancelled: u64,
 }
 
-impl Ring {
-    /// Returns the ring of a driver's runtime; `None` if io_uring must not be used there, is not
+impl Uring {
+    /// Returns the uring of a driver's runtime; `None` if io_uring must not be used there, is not
     /// available here, or has since been refused.
     #[inline]
     pub(crate) fn of(driver: &Arc<Driver>) -> Option<&Self> {
-        if !driver.allows_rings() {
+        if !driver.allows_uring() {
             return None;
         }
-        let ring: &Arc<Self> = driver.beside(|| Self::begin(driver)).as_ref()?;
+        let uring: &Arc<Self> = driver.extension(|| Self::begin(driver)).as_ref()?;
         // Relaxed: a thread that does not see the flag finds it under the lock when it submits.
-        (!ring.unusable.load(Relaxed)).then_some(ring)
+        (!uring.unusable.load(Relaxed)).then_some(uring)
     }
 
-    /// Creates the ring of a driver, and registers its bell with the driver.
+    /// Creates the uring of a driver, and registers its eventfd with the driver.
     #[cold]
     fn begin(driver: &Arc<Driver>) -> Option<Arc<Self>> {
-        let kernel = System::new().ok()?;
-        let registration = driver.register(kernel.bell(), Interest::READABLE).ok()?;
-        let ring = Arc::new(Self::new(kernel));
-        *ring.registration.lock() = Some(Arc::new(registration));
-        Arc::new(Reaper { ring: Arc::downgrade(&ring), gate: Gate::new() }).wake();
-        Some(ring)
+        let kernel = SystemUring::new().ok()?;
+        let registration = driver.register(kernel.eventfd(), Interest::READABLE).ok()?;
+        let uring = Arc::new(Self::new(kernel));
+        *uring.registration.lock() = Some(Arc::new(registration));
+        Arc::new(Reaper { uring: Arc::downgrade(&uring), coalescer: Coalescer::new() }).wake();
+        Some(uring)
     }
 
-    /// Arranges for the next event of the bell to wake the reaper; closes the ring if the driver
-    /// has shut down.
-    fn listen(&self, reaper: &Waker) {
+    /// Arranges for the next event of the eventfd to wake the reaper; closes the uring if the
+    /// driver has shut down.
+    fn poll_eventfd(&self, reaper: &Waker) {
         let Some(registration) = self.registration.lock().clone() else { return };
         let mut cx = Context::from_waker(reaper);
         while let Poll::Ready(event) = registration.poll_record(&mut cx, Direction::Read) {
             if event.is_shutdown() {
-                // The bell is ignored from now on, so an error here does not matter.
-                let _ = registration.deregister(self.kernel.bell());
+                // The eventfd is ignored from now on, so an error here does not matter.
+                let _ = registration.deregister(self.kernel.eventfd());
                 self.close();
                 return;
             }
@@ -310,14 +310,14 @@ impl Ring {
     }
 }
 
-/// The waker that waits for the bell, in place of a task: it reaps on the thread that takes the
+/// The waker that waits for the eventfd, in place of a task: it reaps on the thread that takes the
 /// driver's turn.
 struct Reaper {
-    ring: Weak<Ring>,
+    uring: Weak<Uring>,
     /// Makes wake-ups run one at a time. One that comes during another (because the waker cell was
     /// contended) makes that other run once more; otherwise the waker would call itself
     /// recursively.
-    gate: Gate,
+    coalescer: Coalescer,
 }
 
 impl Wake for Reaper {
@@ -326,56 +326,56 @@ impl Wake for Reaper {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let Some(ring) = self.ring.upgrade() else { return };
+        let Some(uring) = self.uring.upgrade() else { return };
         let reaper = Waker::from(self.clone());
-        self.gate.pass(|| {
-            // Listening comes first, so that a bell during the reaping wakes again.
-            ring.listen(&reaper);
-            ring.reap();
+        self.coalescer.run(|| {
+            // Polling comes first, so that a signal during the reaping wakes again.
+            uring.poll_eventfd(&reaper);
+            uring.reap();
         });
     }
 }
 
-impl<K: Kernel> Ring<K> {
+impl<K: UringKernel> Uring<K> {
     pub(crate) fn new(kernel: K) -> Self {
         Self {
             kernel,
             submission: Mutex::new(Submission {
                 pushed: 0,
                 closed: false,
-                figures: Figures::default(),
+                counters: UringCounters::default(),
             }),
             reaping: StoreLock::new(()),
-            flights: StoreLock::new(Flights::new()),
+            ops: StoreLock::new(OpTable::new()),
             registration: StoreLock::new(None),
             unusable: AtomicBool::new(false),
             over: AtomicBool::new(false),
         }
     }
 
-    /// Submits an operation, which owns the payload until it is complete. `verb` is called with the
+    /// Submits an operation, which owns the payload until it is complete. `kind` is called with the
     /// payload at its final place, and returns the operation to perform on it.
     ///
     /// # Errors
-    /// Returns the payload and the reason if the ring cannot be used.
+    /// Returns the payload and the reason if the uring cannot be used.
     ///
     /// # Safety
-    /// 1. What the verb points to belongs to the payload, stays where it is when the payload is
+    /// 1. What the kind points to belongs to the payload, stays where it is when the payload is
     ///    moved, and is not accessed through anything but the payload.
     /// 2. The descriptor is open during the call.
     pub(crate) unsafe fn submit<P: Send + 'static>(
         &self,
         payload: P,
-        verb: impl FnOnce(&mut P) -> Verb,
-    ) -> Result<InFlight<'_, P, K>, (NoRing, P)> {
+        kind: impl FnOnce(&mut P) -> OpKind,
+    ) -> Result<OpFuture<'_, P, K>, (SubmitError, P)> {
         let op = Arc::new(Op::new(payload));
         // SAFETY: 1. the operation was created a line ago, so there is no other reference.
-        let verb = unsafe { op.before(verb) };
-        // SAFETY: 1. what the verb points to belongs to the payload (our obligation 1), which the
-        // operation keeps until it is complete, as long as its reference is in `flights`. 2. The
+        let kind = unsafe { op.before(kind) };
+        // SAFETY: 1. what the kind points to belongs to the payload (our obligation 1), which the
+        // operation keeps until it is complete, as long as its reference is in `ops`. 2. The
         // descriptor is open during this call, by our obligation 2.
-        match unsafe { self.give(op.clone(), verb) } {
-            Ok(number) => Ok(InFlight::new(self, op, number)),
+        match unsafe { self.submit_op(op.clone(), kind) } {
+            Ok(id) => Ok(OpFuture::new(self, op, id)),
             // SAFETY: 1. the kernel has not seen the operation, and the other reference is gone. 2.
             // It is called once, because `op` is dropped here.
             Err(why) => Err((why, unsafe { op.take() })),
@@ -385,39 +385,39 @@ impl<K: Kernel> Ring<K> {
     /// Pushes an operation and submits it.
     ///
     /// # Safety
-    /// 1. What the verb points to lives as long as the flight, or until its completion.
+    /// 1. What the kind points to lives as long as the operation, or until its completion.
     /// 2. The descriptor is open during the call.
-    unsafe fn give(&self, flight: Flight, verb: Verb) -> Result<Number, NoRing> {
+    unsafe fn submit_op(&self, op: OpRef, kind: OpKind) -> Result<OpId, SubmitError> {
         let mut submission = lock(&self.submission);
-        if submission.closed && !weakened!("ring_close_is_seen") {
-            return Err(NoRing::Closed);
+        if submission.closed && !weakened!("uring_close_is_seen") {
+            return Err(SubmitError::Closed);
         }
-        submission.figures.begun += 1;
-        let number = self.flights.lock().insert(flight);
-        let (given, submission) = self.push(submission, Request::Begin(number, verb));
+        submission.counters.begun += 1;
+        let id = self.ops.lock().insert(op);
+        let (given, submission) = self.push(submission, Request::Begin(id, kind));
         drop(submission);
         if given.is_err() {
             // The kernel has not seen the operation, and will not, because no thread enters any
             // more.
-            let flight = self.flights.lock().remove(number);
+            let op = self.ops.lock().remove(id);
             // The lock was released at the end of the statement above.
-            drop(flight);
+            drop(op);
         }
-        // Also after an error, because the bell was muted for whatever completed meanwhile.
+        // Also after an error, because the eventfd was muted for whatever completed meanwhile.
         self.reap();
-        given.map(|()| number).map_err(|_| NoRing::Unusable)
+        given.map(|()| id).map_err(|_| SubmitError::Unusable)
     }
 
     /// Requests the cancellation of an operation, which may be complete already.
-    fn cancel(&self, number: Number) {
+    fn cancel(&self, id: OpId) {
         let mut submission = lock(&self.submission);
         if submission.closed {
             // `close` cancels all operations.
             return;
         }
-        submission.figures.cancelled += 1;
+        submission.counters.cancelled += 1;
         // If the kernel refuses the system call, the operation cannot be cancelled.
-        let (_, submission) = self.push(submission, Request::Cancel(number));
+        let (_, submission) = self.push(submission, Request::Cancel(id));
         drop(submission);
         self.reap();
     }
@@ -433,8 +433,8 @@ impl<K: Kernel> Ring<K> {
         if self.unusable.load(Relaxed) {
             return (Err(0), submission);
         }
-        // SAFETY: 1. we hold the lock `submission`. 2. What a verb points to lives, by obligation 1
-        // of `give`; a cancel points to nothing.
+        // SAFETY: 1. we hold the lock `submission`. 2. What an operation points to lives, by
+        // obligation 1 of `submit_op`; a cancel points to nothing.
         while !unsafe { self.kernel.push(request) } {
             let (entered, again) = self.enter(submission, u64::MAX);
             submission = again;
@@ -458,15 +458,15 @@ impl<K: Kernel> Ring<K> {
             if self.unusable.load(Relaxed) {
                 return (Err(0), submission);
             }
-            submission.figures.entered += 1;
+            submission.counters.entered += 1;
             match self.enter_once() {
                 Ok(()) => return (Ok(()), submission),
-                Err(Refused::Never(code)) => {
+                Err(EnterError::Never(code)) => {
                     // Relaxed: written only under the lock, which we hold.
                     self.unusable.store(true, Relaxed);
                     return (Err(code), submission);
                 }
-                Err(Refused::NotNow) => {}
+                Err(EnterError::NoRoom) => {}
             }
             drop(submission);
             self.reap();
@@ -474,35 +474,35 @@ impl<K: Kernel> Ring<K> {
             submission = lock(&self.submission);
             // SAFETY: 1. we hold the lock `submission`.
             let taken = submission.pushed - unsafe { self.kernel.backlog() } as u64;
-            if taken >= mine || weakened!("ring_minds_the_backlog") {
+            if taken >= mine || weakened!("uring_minds_the_backlog") {
                 return (Ok(()), submission);
             }
         }
     }
 
-    /// Enters the kernel once, with the bell muted for what completes before it returns: the caller
-    /// must check for completions. The caller holds the lock `submission`.
-    fn enter_once(&self) -> Result<(), Refused> {
+    /// Enters the kernel once, with the eventfd muted for what completes before it returns: the
+    /// caller must check for completions. The caller holds the lock `submission`.
+    fn enter_once(&self) -> Result<(), EnterError> {
         let reaping = self.reaping.lock();
         // SAFETY: 1. we hold the lock `reaping`.
-        unsafe { self.kernel.muffle() };
+        unsafe { self.kernel.disable_eventfd() };
         drop(reaping);
         // SAFETY: 1. the caller holds the lock `submission`.
         let entered = unsafe { self.kernel.enter() };
         let reaping = self.reaping.lock();
         // SAFETY: 1. we hold the lock `reaping`.
-        unsafe { self.kernel.unmuffle() };
+        unsafe { self.kernel.enable_eventfd() };
         drop(reaping);
         entered
     }
 
     /// Takes all completions out of the queue and wakes the tasks, so wakers of users run here.
     pub(crate) fn reap(&self) {
-        let mut batch = Batch::new();
+        let mut wake_list = WakeList::new();
         let mut kept = false;
         loop {
-            let mut answers: [Option<(Flight, i32)>; AT_ONCE] = [const { None }; AT_ONCE];
-            let (taken, full) = self.take(&mut answers);
+            let mut completions: [Option<(OpRef, i32)>; AT_ONCE] = [const { None }; AT_ONCE];
+            let (taken, full) = self.take(&mut completions);
             kept |= full;
             if taken == 0 {
                 if !std::mem::take(&mut kept) {
@@ -510,87 +510,86 @@ impl<K: Kernel> Ring<K> {
                 }
                 self.kernel.fetch();
             }
-            for (flight, result) in answers.into_iter().flatten() {
-                if let Some(waker) = flight.answer(result) {
-                    if batch.is_full() {
-                        batch.wake_all();
+            for (op, result) in completions.into_iter().flatten() {
+                if let Some(waker) = op.complete(result) {
+                    if wake_list.is_full() {
+                        wake_list.wake_all();
                     }
-                    batch.push(waker);
+                    wake_list.push(waker);
                 }
                 // This may be the last reference, and then drops the payload, which is a user's.
-                discard(flight);
+                discard(op);
             }
         }
-        batch.wake_all();
+        wake_list.wake_all();
     }
 
-    fn take(&self, answers: &mut [Option<(Flight, i32)>; AT_ONCE]) -> (usize, bool) {
+    fn take(&self, completions: &mut [Option<(OpRef, i32)>; AT_ONCE]) -> (usize, bool) {
         let _reaping = self.reaping.lock();
-        let mut flights = self.flights.lock();
-        let mut places = answers.iter_mut();
-        let each = |number, result| {
+        let mut ops = self.ops.lock();
+        let mut places = completions.iter_mut();
+        let each = |id, result| {
             // `None`: the completion of a cancel.
-            if let Some(flight) = flights.remove(number)
+            if let Some(op) = ops.remove(id)
                 && let Some(place) = places.next()
             {
-                *place = Some((flight, result));
+                *place = Some((op, result));
             }
         };
         // SAFETY: 1. we hold the lock `reaping`.
         unsafe { self.kernel.take(each, AT_ONCE) }
     }
 
-    /// C1 to C4: closes the ring.
+    /// C1 to C4: closes the uring.
     #[cold]
     pub(crate) fn close(&self) {
         let mut submission = lock(&self.submission);
         if std::mem::replace(&mut submission.closed, true) {
             return;
         }
-        let numbers = self.flights.lock().numbers();
-        for number in numbers.into_iter().filter(|_| !weakened!("ring_close_cancels")) {
-            let (asked, again) = self.push(submission, Request::Cancel(number));
+        let ids = self.ops.lock().ids();
+        for id in ids.into_iter().filter(|_| !weakened!("uring_close_cancels")) {
+            let (pushed, again) = self.push(submission, Request::Cancel(id));
             submission = again;
-            if asked.is_err() {
+            if pushed.is_err() {
                 break;
             }
         }
         drop(submission);
         self.reap();
         self.wait_for_all();
-        // Relaxed: a future registers its waker and then checks this flag; `call_all` takes the
-        // waker after this store. Both exchange the waker cell, which orders them.
+        // Relaxed: a future registers its waker and then checks this flag; `wake_all_tasks` takes
+        // the waker after this store. Both exchange the waker cell, which orders them.
         self.over.store(true, Relaxed);
-        self.call_all();
+        self.wake_all_tasks();
         let registration = self.registration.lock().take();
         // The lock was released at the end of the statement above.
         drop(registration);
     }
 
-    /// C3: waits until all operations are complete, at most for `PATIENCE`.
+    /// C3: waits until all operations are complete, at most for `CLOSE_TIMEOUT`.
     fn wait_for_all(&self) {
         let begun = Instant::now();
-        while self.flights.lock().len() > 0 && begun.elapsed() < PATIENCE {
-            self.kernel.wait(GLANCE);
+        while self.ops.lock().len() > 0 && begun.elapsed() < CLOSE_TIMEOUT {
+            self.kernel.wait(SHORT_WAIT);
             self.reap();
         }
     }
 
     /// C4: wakes every task that still waits, which then reaps for itself.
-    fn call_all(&self) {
-        let rest: Vec<Flight> =
-            self.flights.lock().each().map(|(_, flight)| flight.clone()).collect();
-        let mut batch = Batch::new();
-        for flight in rest {
-            if let Some(waker) = flight.waker() {
-                if batch.is_full() {
-                    batch.wake_all();
+    fn wake_all_tasks(&self) {
+        let rest: Vec<OpRef> = self.ops.lock().each().map(|(_, op)| op.clone()).collect();
+        let mut wake_list = WakeList::new();
+        for op in rest {
+            if let Some(waker) = op.waker() {
+                if wake_list.is_full() {
+                    wake_list.wake_all();
                 }
-                batch.push(waker);
+                wake_list.push(waker);
             }
-            discard(flight);
+            discard(op);
         }
-        batch.wake_all();
+        wake_list.wake_all();
     }
 
     /// Returns true after C4, when only threads that poll a future reap.
@@ -601,34 +600,34 @@ impl<K: Kernel> Ring<K> {
 
     /// Waits for completions for a short time, and reaps them.
     #[cold]
-    fn glance(&self) {
-        self.kernel.wait(GLANCE);
+    fn wait_and_reap(&self) {
+        self.kernel.wait(SHORT_WAIT);
         self.reap();
     }
 
     /// Returns the number of operations that the kernel has.
     pub(crate) fn in_flight(&self) -> usize {
-        self.flights.lock().len()
+        self.ops.lock().len()
     }
 
-    pub(crate) fn figures(&self) -> Figures {
-        lock(&self.submission).figures
+    pub(crate) fn counters(&self) -> UringCounters {
+        lock(&self.submission).counters
     }
 }
 
-impl<K> Drop for Ring<K> {
+impl<K> Drop for Uring<K> {
     fn drop(&mut self) {
-        let flights = std::mem::replace(&mut *self.flights.lock(), Flights::new());
-        if flights.len() > 0 {
+        let ops = std::mem::replace(&mut *self.ops.lock(), OpTable::new());
+        if ops.len() > 0 {
             // The kernel may write to their memory at any time, so it is leaked: see 'The end'.
-            std::mem::forget(flights);
+            std::mem::forget(ops);
         }
     }
 }
 
-impl<K> std::fmt::Debug for Ring<K> {
+impl<K> std::fmt::Debug for Uring<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").finish_non_exhaustive()
+        f.debug_struct("Uring").finish_non_exhaustive()
     }
 }
 

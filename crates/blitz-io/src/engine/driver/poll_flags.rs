@@ -9,7 +9,7 @@ use super::ready::Ready;
 
 /// The flags that the system reports for a descriptor, named as in `poll(2)`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Signs {
+pub(super) struct PollFlags {
     pub(super) input: bool,
     pub(super) output: bool,
     pub(super) urgent: bool,
@@ -19,7 +19,7 @@ pub(super) struct Signs {
     pub(super) error: bool,
 }
 
-impl Signs {
+impl PollFlags {
     /// Converts the flags to readiness, by Tokio's rules and one more.
     #[inline]
     pub(super) fn ready(self) -> Ready {
@@ -52,7 +52,7 @@ impl Signs {
 }
 
 /// Returns the remaining time of a wait that a signal has interrupted.
-pub(super) fn rest(timeout: Option<Duration>, begun: Option<Instant>) -> Option<Duration> {
+pub(super) fn remaining(timeout: Option<Duration>, begun: Option<Instant>) -> Option<Duration> {
     let past = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     timeout.map(|timeout| timeout.saturating_sub(past))
 }
@@ -67,7 +67,7 @@ pub(super) fn rounded_up(timeout: Duration) -> i32 {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{rest, rounded_up};
+    use super::{remaining, rounded_up};
 
     #[test]
     fn a_time_out_is_rounded_up() {
@@ -79,9 +79,12 @@ mod tests {
     #[test]
     fn what_is_left_of_a_wait_is_never_more() {
         let begun = Some(Instant::now());
-        assert_eq!(rest(None, begun), None);
-        assert_eq!(rest(Some(Duration::ZERO), None), Some(Duration::ZERO));
-        assert!(rest(Some(Duration::MAX), begun).is_some_and(|rest| rest <= Duration::MAX));
-        assert!(rest(Some(Duration::from_secs(9)), begun) <= Some(Duration::from_secs(9)));
+        assert_eq!(remaining(None, begun), None);
+        assert_eq!(remaining(Some(Duration::ZERO), None), Some(Duration::ZERO));
+        assert!(
+            remaining(Some(Duration::MAX), begun)
+                .is_some_and(|remaining| remaining <= Duration::MAX)
+        );
+        assert!(remaining(Some(Duration::from_secs(9)), begun) <= Some(Duration::from_secs(9)));
     }
 }

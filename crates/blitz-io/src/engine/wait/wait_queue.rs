@@ -1,21 +1,21 @@
 //! A wait queue in order of arrival, linked through the waiting futures themselves.
 //!
-//! A [`Waiter`] is a part of the waiting future, pinned with it; a [`Line`] is two pointers behind
-//! the lock of whatever is waited for. Waiting allocates nothing, and a waiter that gives up leaves
-//! from the middle of the queue in a few stores.
+//! A [`Waiter`] is a part of the waiting future, pinned with it; a [`WaitQueue`] is two pointers
+//! behind the lock of whatever is waited for. Waiting allocates nothing, and a waiter that gives up
+//! leaves from the middle of the queue in a few stores.
 //!
 //! # Protocol
 //! ```text
 //! the waiter's owner                      the thread that serves, under the lock
 //! OUT  --join, under the lock-->     IN
 //! IN   --remove, under the lock-->   OUT
-//!                                    IN   --dismiss_first, dismiss_last--> LEFT: takes
-//!                                         the waker, unlinks it, then stores LEFT, and
+//!                                    IN   --dismiss_first, dismiss_last--> DISMISSED: takes
+//!                                         the waker, unlinks it, then stores that, and
 //!                                         never touches it again
-//! LEFT --settle-->                   OUT
+//! DISMISSED --settle-->              OUT
 //! ```
-//! `LEFT` is stored with Release as the last access and read with Acquire, so the owner may read
-//! what it was given, and free the waiter, without the lock.
+//! `DISMISSED` is stored with Release as the last access and read with Acquire, so the owner may
+//! read what it was given, and free the waiter, without the lock.
 //!
 //! # Invariants
 //! - The shared part of a waiter (neighbours, waker, data) belongs to the holder of the lock while
@@ -32,9 +32,9 @@
 //!   time, and recognizes waiters that joined later by their data.
 //!
 //! # Checked by
-//! `a_line_behaves_as_a_queue`, `the_owner_may_free_a_waiter_that_has_left`,
+//! `a_wait_queue_behaves_as_a_deque`, `the_owner_may_free_a_dismissed_waiter`,
 //! `two_waiters_are_served_in_the_order_they_came`; weakened as
-//! `waiter_left_release`, `waiter_left_acquire`, `line_joins_at_the_end`.
+//! `waiter_dismissed_release`, `waiter_dismissed_acquire`, `wait_queue_joins_at_the_end`.
 
 use std::{marker::PhantomPinned, mem::MaybeUninit, pin::Pin, ptr::NonNull, task::Waker};
 
@@ -46,22 +46,22 @@ use crate::engine::prim::{
 
 const OUT: u32 = 0;
 const IN: u32 = 1;
-const LEFT: u32 = 2;
+const DISMISSED: u32 = 2;
 
 /// The state of a waiter, as its owner sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WaiterState {
     /// In no queue.
     Out,
     /// In the queue, or dismissed since: certain only under the lock.
     In,
     /// Dismissed by the thread that served it.
-    Left,
+    Dismissed,
 }
 
 /// A node of a wait queue; a part of the future that waits.
 pub(crate) struct Waiter<D> {
-    place: AtomicU32,
+    state: AtomicU32,
     shared: UnsafeCell<Shared<D>>,
     _pinned: PhantomPinned,
 }
@@ -71,12 +71,12 @@ struct Shared<D> {
     /// that the memory is not even zeroed, because most futures never wait, and are created, moved
     /// and dropped without it. (Fields that are written one by one and then moved as a block cost
     /// more than a lock, because the processor cannot forward the stores.)
-    place_in_line: MaybeUninit<InLine<D>>,
+    links: MaybeUninit<WaiterLinks<D>>,
     data: D,
 }
 
 /// The position of a waiter in its queue, and its waker.
-struct InLine<D> {
+struct WaiterLinks<D> {
     /// Meaningless in the first waiter: a thread that serves the first one touches no neighbour,
     /// which would be a cache line of another task, under the lock.
     before: Option<NonNull<Waiter<D>>>,
@@ -88,24 +88,24 @@ struct InLine<D> {
 // threads.
 unsafe impl<D: Send> Send for Waiter<D> {}
 // SAFETY: `shared` has one holder at a time (first invariant); a shared reference alone gives
-// access to `place` only.
+// access to `state` only.
 unsafe impl<D: Send> Sync for Waiter<D> {}
 
 impl<D> Waiter<D> {
     #[inline]
     pub(crate) fn new(data: D) -> Self {
-        let shared = Shared { place_in_line: MaybeUninit::uninit(), data };
-        Self { place: AtomicU32::new(OUT), shared: UnsafeCell::new(shared), _pinned: PhantomPinned }
+        let shared = Shared { links: MaybeUninit::uninit(), data };
+        Self { state: AtomicU32::new(OUT), shared: UnsafeCell::new(shared), _pinned: PhantomPinned }
     }
 
     #[inline]
-    pub(crate) fn place(&self) -> Place {
-        let order = if weakened!("waiter_left_acquire") { Relaxed } else { Acquire };
-        // Acquire: after LEFT the owner reads its data. Pairs with the Release in `dismiss`.
-        match self.place.load(order) {
-            OUT => Place::Out,
-            IN => Place::In,
-            _ => Place::Left,
+    pub(crate) fn state(&self) -> WaiterState {
+        let order = if weakened!("waiter_dismissed_acquire") { Relaxed } else { Acquire };
+        // Acquire: after DISMISSED the owner reads its data. Pairs with the Release in `dismiss`.
+        match self.state.load(order) {
+            OUT => WaiterState::Out,
+            IN => WaiterState::In,
+            _ => WaiterState::Dismissed,
         }
     }
 
@@ -121,34 +121,34 @@ impl<D> Waiter<D> {
         self.shared.with_mut(|shared| f(unsafe { &mut (*shared).data }))
     }
 
-    /// Resets a waiter that has LEFT, so that it may wait again. Only for its owner.
+    /// Resets a waiter that is DISMISSED, so that it may wait again. Only for its owner.
     #[inline]
     pub(crate) fn settle(&self) {
-        debug_assert_eq!(self.place(), Place::Left, "settled too early");
+        debug_assert_eq!(self.state(), WaiterState::Dismissed, "settled too early");
         // Relaxed: only the owner reads it until it joins again, under the lock.
-        self.place.store(OUT, Relaxed);
+        self.state.store(OUT, Relaxed);
     }
 }
 
 impl<D> Drop for Waiter<D> {
     fn drop(&mut self) {
-        debug_assert_ne!(self.place(), Place::In, "a waiter ended in its line");
+        debug_assert_ne!(self.state(), WaiterState::In, "a waiter ended in its wait queue");
     }
 }
 
 /// The first and the last waiter.
-type Ends<D> = (NonNull<Waiter<D>>, NonNull<Waiter<D>>);
+type FirstAndLast<D> = (NonNull<Waiter<D>>, NonNull<Waiter<D>>);
 
 /// A wait queue, first come, first served; must be kept behind a lock.
-pub(crate) struct Line<D> {
-    ends: Option<Ends<D>>,
+pub(crate) struct WaitQueue<D> {
+    ends: Option<FirstAndLast<D>>,
 }
 
 // SAFETY: a queue accesses the shared parts of its waiters and nothing else, and these may move
 // between threads.
-unsafe impl<D: Send> Send for Line<D> {}
+unsafe impl<D: Send> Send for WaitQueue<D> {}
 
-impl<D> Line<D> {
+impl<D> WaitQueue<D> {
     pub(crate) const fn new() -> Self {
         Self { ends: None }
     }
@@ -162,23 +162,23 @@ impl<D> Line<D> {
     ///
     /// # Safety
     /// 1. The caller owns the waiter, and it is OUT.
-    /// 2. The caller calls `remove` on this queue before the waiter ends, unless it has LEFT.
+    /// 2. The caller calls `remove` on this queue before the waiter ends, unless it is DISMISSED.
     pub(crate) unsafe fn join(&mut self, waiter: Pin<&Waiter<D>>, waker: Waker) {
         let node = NonNull::from(waiter.get_ref());
-        let at_the_end = !weakened!("line_joins_at_the_end");
+        let at_the_end = !weakened!("wait_queue_joins_at_the_end");
         let (first, last) = self.ends.unwrap_or((node, node));
         let neighbour = if at_the_end { last } else { first };
         let neighbour = self.ends.map(|_| neighbour);
         // SAFETY: the waiter's shared part is ours to write, by our obligation 1. Obligations 1 and
-        // 2 of `in_line`: members are alive, by our obligation 2 and the pin, and the neighbour is
-        // a member; the closure touches only it.
+        // 2 of `with_links`: members are alive, by our obligation 2 and the pin, and the neighbour
+        // is a member; the closure touches only it.
         unsafe {
             let (before, behind) = if at_the_end { (neighbour, None) } else { (None, neighbour) };
             node.as_ref().shared.with_mut(|shared| {
-                (*shared).place_in_line.write(InLine { before, behind, waker });
+                (*shared).links.write(WaiterLinks { before, behind, waker });
             });
             if let Some(neighbour) = neighbour {
-                Self::in_line(neighbour, |neighbour| {
+                Self::with_links(neighbour, |neighbour| {
                     let side =
                         if at_the_end { &mut neighbour.behind } else { &mut neighbour.before };
                     *side = Some(node);
@@ -187,7 +187,7 @@ impl<D> Line<D> {
         }
         self.ends = Some(if at_the_end { (first, node) } else { (node, last) });
         // Relaxed: other threads read it under the lock.
-        waiter.place.store(IN, Relaxed);
+        waiter.state.store(IN, Relaxed);
     }
 
     /// Returns the data of the first waiter.
@@ -214,7 +214,7 @@ impl<D> Line<D> {
     /// # Panics
     /// If the queue is empty: callers must check that.
     pub(crate) fn dismiss_first(&mut self) -> Waker {
-        let (first, _) = self.ends.expect("callers look whether somebody waits");
+        let (first, _) = self.ends.expect("callers check that a task waits");
         // SAFETY: 1. the first waiter is a member of this queue.
         unsafe { self.dismiss(first) }
     }
@@ -226,7 +226,7 @@ impl<D> Line<D> {
     /// If the queue is empty: callers must check that.
     #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "as `last`"))]
     pub(crate) fn dismiss_last(&mut self) -> Waker {
-        let (_, last) = self.ends.expect("callers look whether somebody waits");
+        let (_, last) = self.ends.expect("callers check that a task waits");
         // SAFETY: 1. the last waiter is a member of this queue.
         unsafe { self.dismiss(last) }
     }
@@ -240,11 +240,11 @@ impl<D> Line<D> {
         // SAFETY: obligations 1 and 2 of `unlink`: it is a member (our obligation 1), and members
         // are alive.
         let waker = unsafe { self.unlink(node) };
-        let order = if weakened!("waiter_left_release") { Relaxed } else { Release };
+        let order = if weakened!("waiter_dismissed_release") { Relaxed } else { Release };
         // Release: the owner, which may free the waiter now, reads its data. Pairs with the Acquire
-        // in `place`.
+        // in `state`.
         // SAFETY: a member is alive until this store.
-        unsafe { node.as_ref() }.place.store(LEFT, order);
+        unsafe { node.as_ref() }.state.store(DISMISSED, order);
         waker
     }
 
@@ -254,14 +254,14 @@ impl<D> Line<D> {
     /// # Safety
     /// 1. The caller owns the waiter. 2. If it is in a queue, it is in this one.
     pub(crate) unsafe fn remove(&mut self, waiter: Pin<&Waiter<D>>) -> Option<Waker> {
-        if waiter.place() != Place::In {
+        if waiter.state() != WaiterState::In {
             return None;
         }
         // SAFETY: 1. the caller owns it, so it is alive. 2. It is IN, as checked above under the
         // lock, and so in this queue.
         let waker = unsafe { self.unlink(NonNull::from(waiter.get_ref())) };
         // Relaxed: the waiter belongs to its owner again, which is the caller.
-        waiter.place.store(OUT, Relaxed);
+        waiter.state.store(OUT, Relaxed);
         Some(waker)
     }
 
@@ -271,13 +271,15 @@ impl<D> Line<D> {
     /// # Safety
     /// 1. If the waiter is in a queue, it is in this one.
     pub(crate) unsafe fn would_wake(&self, waiter: Pin<&Waiter<D>>, waker: &Waker) -> Option<bool> {
-        if waiter.place() != Place::In {
+        if waiter.state() != WaiterState::In {
             return None;
         }
         // SAFETY: 1. it is a member of this queue, which we hold. 2. The closure touches no other
         // waiter.
         let same = unsafe {
-            Self::in_line(NonNull::from(waiter.get_ref()), |member| member.waker.will_wake(waker))
+            Self::with_links(NonNull::from(waiter.get_ref()), |member| {
+                member.waker.will_wake(waker)
+            })
         };
         Some(same)
     }
@@ -288,13 +290,13 @@ impl<D> Line<D> {
     /// # Safety
     /// 1. If the waiter is in a queue, it is in this one.
     pub(crate) unsafe fn renew(&mut self, waiter: Pin<&Waiter<D>>, waker: Waker) -> Waker {
-        if waiter.place() != Place::In {
+        if waiter.state() != WaiterState::In {
             return waker;
         }
         // SAFETY: 1. it is a member of this queue, which we hold. 2. The closure touches no other
         // waiter.
         unsafe {
-            Self::in_line(NonNull::from(waiter.get_ref()), |member| {
+            Self::with_links(NonNull::from(waiter.get_ref()), |member| {
                 std::mem::replace(&mut member.waker, waker)
             })
         }
@@ -305,21 +307,21 @@ impl<D> Line<D> {
     /// # Safety
     /// 1. The waiter is alive. 2. It is a member of this queue.
     unsafe fn unlink(&mut self, node: NonNull<Waiter<D>>) -> Waker {
-        let (first, last) = self.ends.expect("a line with a member has ends");
-        // SAFETY: `in_line`: the waiter is a member (our obligation 2), and neighbours of a member
-        // are members. The links and the waker are read out once, because callers set the state to
-        // OUT or LEFT.
+        let (first, last) = self.ends.expect("a wait queue with a member has ends");
+        // SAFETY: `with_links`: the waiter is a member (our obligation 2), and neighbours of a
+        // member are members. The links and the waker are read out once, because callers set the
+        // state to OUT or DISMISSED.
         unsafe {
-            let InLine { before, behind, waker } =
-                node.as_ref().shared.with_mut(|shared| (*shared).place_in_line.assume_init_read());
+            let WaiterLinks { before, behind, waker } =
+                node.as_ref().shared.with_mut(|shared| (*shared).links.assume_init_read());
             if node == first {
                 // The next waiter is the first now; no code reads the `before` of a first waiter.
                 self.ends = behind.map(|behind| (behind, last));
             } else {
-                let before = before.expect("only the first has nobody before it");
-                Self::in_line(before, |member| member.behind = behind);
+                let before = before.expect("only the first has no waiter before it");
+                Self::with_links(before, |member| member.behind = behind);
                 match behind {
-                    Some(behind) => Self::in_line(behind, |member| member.before = Some(before)),
+                    Some(behind) => Self::with_links(behind, |member| member.before = Some(before)),
                     None => self.ends = Some((first, before)),
                 }
             }
@@ -333,12 +335,13 @@ impl<D> Line<D> {
     /// 1. The waiter is a member of a queue, which the caller holds.
     /// 2. `f` reaches no other waiter.
     #[inline]
-    unsafe fn in_line<R>(node: NonNull<Waiter<D>>, f: impl FnOnce(&mut InLine<D>) -> R) -> R {
+    unsafe fn with_links<R>(
+        node: NonNull<Waiter<D>>,
+        f: impl FnOnce(&mut WaiterLinks<D>) -> R,
+    ) -> R {
         // SAFETY: 1. members are alive, and `join` has initialized that part. By 1. and 2. there is
         // no other reference to it.
-        unsafe {
-            node.as_ref().shared.with_mut(|shared| f((*shared).place_in_line.assume_init_mut()))
-        }
+        unsafe { node.as_ref().shared.with_mut(|shared| f((*shared).links.assume_init_mut())) }
     }
 }
 
@@ -348,86 +351,86 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Line, Place, Waiter};
-    use crate::engine::wait::bell::Bell;
+    use super::{WaitQueue, Waiter, WaiterState};
+    use crate::engine::wait::test_waker::CountingWaker;
 
     /// Dismisses the first waiter, wakes it, and returns its data.
-    fn dismiss(line: &mut Line<usize>) -> Option<usize> {
-        let value = *line.first()?;
-        line.dismiss_first().wake();
+    fn dismiss(queue: &mut WaitQueue<usize>) -> Option<usize> {
+        let value = *queue.first()?;
+        queue.dismiss_first().wake();
         Some(value)
     }
 
     #[test]
-    fn a_waker_is_renewed_only_in_line() {
-        let (old, new) = (Bell::new(), Bell::new());
-        let (mut line, waiter) = (Line::new(), Box::pin(Waiter::new(0)));
+    fn a_waker_is_renewed_only_in_the_queue() {
+        let (old, new) = (CountingWaker::new(), CountingWaker::new());
+        let (mut queue, waiter) = (WaitQueue::new(), Box::pin(Waiter::new(0)));
         // SAFETY: 1. the waiter is ours and OUT. 2. It is dismissed below.
-        unsafe { line.join(waiter.as_ref(), old.waker()) };
+        unsafe { queue.join(waiter.as_ref(), old.waker()) };
         // SAFETY: 1. this is the waiter's queue.
         unsafe {
-            assert_eq!(line.would_wake(waiter.as_ref(), &old.waker()), Some(true));
-            assert_eq!(line.would_wake(waiter.as_ref(), &new.waker()), Some(false));
-            drop(line.renew(waiter.as_ref(), new.waker()));
+            assert_eq!(queue.would_wake(waiter.as_ref(), &old.waker()), Some(true));
+            assert_eq!(queue.would_wake(waiter.as_ref(), &new.waker()), Some(false));
+            drop(queue.renew(waiter.as_ref(), new.waker()));
         }
         assert_eq!(Arc::strong_count(&old), 1, "the old one is given up");
-        assert_eq!(dismiss(&mut line), Some(0));
-        assert_eq!((old.rung(), new.rung()), (0, 1));
+        assert_eq!(dismiss(&mut queue), Some(0));
+        assert_eq!((old.wake_count(), new.wake_count()), (0, 1));
         // SAFETY: 1. the waiter is in no queue now. `remove`: we own it.
         unsafe {
-            assert_eq!(line.would_wake(waiter.as_ref(), &new.waker()), None);
-            assert!(line.renew(waiter.as_ref(), old.waker()).will_wake(&old.waker()));
-            assert!(line.remove(waiter.as_ref()).is_none());
+            assert_eq!(queue.would_wake(waiter.as_ref(), &new.waker()), None);
+            assert!(queue.renew(waiter.as_ref(), old.waker()).will_wake(&old.waker()));
+            assert!(queue.remove(waiter.as_ref()).is_none());
         }
-        assert_eq!(waiter.place(), Place::Left);
+        assert_eq!(waiter.state(), WaiterState::Dismissed);
         waiter.settle();
-        assert_eq!(waiter.place(), Place::Out);
+        assert_eq!(waiter.state(), WaiterState::Out);
     }
 
     proptest! {
         /// `choices` says for each step: a waiter joins, the first or the last is dismissed, or one
         /// gives up.
         #[test]
-        fn a_line_behaves_as_a_queue(choices in prop::collection::vec(0usize..12, 0..200)) {
-            let mut line = Line::new();
+        fn a_wait_queue_behaves_as_a_deque(choices in prop::collection::vec(0usize..12, 0..200)) {
+            let mut queue = WaitQueue::new();
             let mut members: VecDeque<(usize, Pin<Box<Waiter<usize>>>)> = VecDeque::new();
             for (value, choice) in choices.into_iter().enumerate() {
                 match choice {
                     0 => {
                         let last = members.pop_back();
-                        let data = line.last().copied();
+                        let data = queue.last().copied();
                         prop_assert_eq!(data, last.as_ref().map(|last| last.0));
-                        data.into_iter().for_each(|_| line.dismiss_last().wake());
-                        prop_assert!(last.is_none_or(|last| last.1.place() == Place::Left));
+                        data.into_iter().for_each(|_| queue.dismiss_last().wake());
+                        prop_assert!(last.is_none_or(|last| last.1.state() == WaiterState::Dismissed));
                     }
                     1..=2 => {
                         let first = members.pop_front();
-                        prop_assert_eq!(dismiss(&mut line), first.as_ref().map(|first| first.0));
-                        prop_assert!(first.is_none_or(|first| first.1.place() == Place::Left));
+                        prop_assert_eq!(dismiss(&mut queue), first.as_ref().map(|first| first.0));
+                        prop_assert!(first.is_none_or(|first| first.1.state() == WaiterState::Dismissed));
                     }
                     3..=8 => {
                         let waiter = Box::pin(Waiter::new(value));
                         // SAFETY: 1. the waiter is ours and OUT. 2. Members leave the queue before
                         // they are dropped.
-                        unsafe { line.join(waiter.as_ref(), Waker::noop().clone()) };
+                        unsafe { queue.join(waiter.as_ref(), Waker::noop().clone()) };
                         members.push_back((value, waiter));
                     }
-                    _ if members.is_empty() => prop_assert!(line.is_empty()),
+                    _ if members.is_empty() => prop_assert!(queue.is_empty()),
                     _ => {
                         let at = choice * value % members.len();
                         let (_, waiter) = members.remove(at).expect("it is a member");
                         // SAFETY: 1. the waiter is ours. 2. It is in this queue.
-                        let waker = unsafe { line.remove(waiter.as_ref()) };
+                        let waker = unsafe { queue.remove(waiter.as_ref()) };
                         prop_assert!(waker.is_some());
-                        prop_assert_eq!(waiter.place(), Place::Out);
+                        prop_assert_eq!(waiter.state(), WaiterState::Out);
                     }
                 }
-                prop_assert_eq!(line.is_empty(), members.is_empty());
+                prop_assert_eq!(queue.is_empty(), members.is_empty());
             }
             while let Some((value, _waiter)) = members.pop_front() {
-                prop_assert_eq!(dismiss(&mut line), Some(value));
+                prop_assert_eq!(dismiss(&mut queue), Some(value));
             }
-            prop_assert!(line.is_empty());
+            prop_assert!(queue.is_empty());
         }
     }
 }

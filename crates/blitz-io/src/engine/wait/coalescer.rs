@@ -5,14 +5,14 @@
 //!
 //! # Protocol
 //! ```text
-//! IDLE   --come-->  INSIDE: works     INSIDE --come--> AGAIN, and goes away
-//! INSIDE --leave--> IDLE              AGAIN  --leave--> INSIDE: works once more
+//! IDLE    --begin-->  RUNNING: works   RUNNING --begin-->  AGAIN, and returns
+//! RUNNING --finish--> IDLE             AGAIN   --finish--> RUNNING: works once more
 //! ```
 //! All transitions are exchanges that acquire and release, so the thread that works sees what the
 //! callers did before they left their mark.
 //!
 //! # Checked by
-//! `a_second_call_while_one_hears_is_heard` (of the signals); weakened as `wait_gate_again`.
+//! `a_second_call_while_one_runs_is_served` (of the signals); weakened as `coalescer_again`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -23,14 +23,14 @@ use crate::engine::prim::{
 };
 
 const IDLE: u32 = 0;
-const INSIDE: u32 = 1;
+const RUNNING: u32 = 1;
 const AGAIN: u32 = 2;
 
 /// A lock for work that one thread does at a time, on behalf of all that call.
 #[derive(Debug)]
-pub(crate) struct Gate(AtomicU32);
+pub(crate) struct Coalescer(AtomicU32);
 
-impl Gate {
+impl Coalescer {
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(IDLE))
     }
@@ -40,8 +40,8 @@ impl Gate {
     ///
     /// # Panics
     /// If the work panics, which includes the wakers of users.
-    pub(crate) fn pass(&self, mut work: impl FnMut()) {
-        if !self.come() {
+    pub(crate) fn run(&self, mut work: impl FnMut()) {
+        if !self.begin() {
             return;
         }
         let mut panicked = None;
@@ -50,7 +50,7 @@ impl Gate {
                 // The first panic is resumed, but only after all calls were served.
                 panicked.get_or_insert(panic);
             }
-            if self.leave() {
+            if self.finish() {
                 break;
             }
         }
@@ -59,27 +59,27 @@ impl Gate {
         }
     }
 
-    fn come(&self) -> bool {
-        let step = |now| Some(if now == IDLE { INSIDE } else { AGAIN });
+    fn begin(&self) -> bool {
+        let step = |now| Some(if now == IDLE { RUNNING } else { AGAIN });
         // AcqRel, Acquire: sees what earlier callers did, and publishes what this one did. Pairs
-        // with the exchanges here and in `leave`.
+        // with the exchanges here and in `finish`.
         let before = self.0.fetch_update(AcqRel, Acquire, step).unwrap_or_else(|now| now);
         before == IDLE
     }
 
     /// Returns whether the work is over: no call has come since it was begun.
-    fn leave(&self) -> bool {
-        if weakened!("wait_gate_again") {
+    fn finish(&self) -> bool {
+        if weakened!("coalescer_again") {
             // AcqRel: the real exchange below has the same order; only the check for AGAIN is left
             // out.
             self.0.swap(IDLE, AcqRel);
             return true;
         }
-        let step = |now| Some(if now == AGAIN { INSIDE } else { IDLE });
+        let step = |now| Some(if now == AGAIN { RUNNING } else { IDLE });
         // AcqRel, Acquire: sees what the callers did that left a mark. Pairs with the exchange in
-        // `come`.
+        // `begin`.
         let before = self.0.fetch_update(AcqRel, Acquire, step).unwrap_or_else(|now| now);
-        before == INSIDE
+        before == RUNNING
     }
 }
 
@@ -90,16 +90,16 @@ mod tests {
         panic::{AssertUnwindSafe, catch_unwind},
     };
 
-    use super::Gate;
+    use super::Coalescer;
 
     #[test]
-    fn who_comes_from_within_is_heard_after_and_not_within() {
-        let (gate, depth, calls) = (Gate::new(), Cell::new(0), Cell::new(0));
-        gate.pass(|| {
+    fn a_nested_call_runs_after_and_not_within() {
+        let (coalescer, depth, calls) = (Coalescer::new(), Cell::new(0), Cell::new(0));
+        coalescer.run(|| {
             assert_eq!(depth.replace(1), 0, "it called itself");
             calls.set(calls.get() + 1);
             if calls.get() < 100 {
-                gate.pass(|| unreachable!("somebody is inside"));
+                coalescer.run(|| unreachable!("a thread is at work"));
             }
             depth.set(0);
         });
@@ -107,19 +107,19 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_leaves_the_gate_open_and_forgets_nobody() {
-        let (gate, calls) = (Gate::new(), Cell::new(0));
+    fn a_panic_releases_and_forgets_no_call() {
+        let (coalescer, calls) = (Coalescer::new(), Cell::new(0));
         let call = || {
-            gate.pass(|| {
+            coalescer.run(|| {
                 calls.set(calls.get() + 1);
                 if calls.get() == 1 {
-                    gate.pass(|| ());
-                    panic!("as asked for");
+                    coalescer.run(|| ());
+                    panic!("as the test wants");
                 }
             });
         };
         assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
-        assert_eq!(calls.get(), 2, "who left word was forgotten");
+        assert_eq!(calls.get(), 2, "a marked call was forgotten");
         call();
         assert_eq!(calls.get(), 3);
     }

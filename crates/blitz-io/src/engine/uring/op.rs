@@ -1,14 +1,14 @@
 //! One operation: the payload that the kernel works on, and its current owner.
 //!
-//! An operation has two owners. The ring holds a reference from the moment before it is submitted
+//! An operation has two owners. The uring holds a reference from the moment before it is submitted
 //! until the kernel has completed it; the future holds the other. Both are an `Arc`, so the memory
 //! is freed with the last of them, and never before the kernel's completion: not when the future is
 //! dropped, nor when it is leaked.
 //!
 //! # Protocol
 //! ```text
-//! the ring has the kernel's result          the future
-//! A1 exchanges PENDING for ANSWERED and     F1 loads the word: ANSWERED, it owns the payload
+//! the uring has the kernel's result         the future
+//! A1 exchanges PENDING for COMPLETED and    F1 loads the word: COMPLETED, it owns the payload
 //!    the result; if it was ABANDONED,       F2 registers its waker
 //!    no task waits: done                    F3 loads the word again: as F1
 //! A2 takes the waker                        F4 sleeps
@@ -21,14 +21,14 @@
 //! kernel gets a cancel request, and its completion wakes no task.
 //!
 //! # Invariants
-//! 1. PENDING and ABANDONED: the kernel owns the payload, and no thread accesses it. ANSWERED: the
+//! 1. PENDING and ABANDONED: the kernel owns the payload, and no thread accesses it. COMPLETED: the
 //!    future owns it.
-//! 2. The word becomes ANSWERED at most once.
+//! 2. The word becomes COMPLETED at most once.
 //! 3. The payload of an abandoned operation is dropped with the memory.
 //!
 //! # Rejected
 //! - A state 'cancelled': only the drop of a future cancels. If a future that still waits gets
-//!   ECANCELED, the kernel did it (the thread that submitted has exited), or the ring closes;
+//!   ECANCELED, the kernel did it (the thread that submitted has exited), or the uring closes;
 //!   either way the future submits again, and gets the outcome of that.
 //! - Submitting an operation again in the same cell: that needs one more state, for what happens
 //!   once in the life of a thread.
@@ -36,9 +36,9 @@
 //!   call.
 //!
 //! # Checked by
-//! `an_answer_against_a_poll_is_not_lost`, `an_answer_hands_over_what_the_kernel_wrote`,
-//! `an_answer_against_a_drop_frees_the_payload_once`; weakened as `op_answer_publishes`,
-//! `op_answer_wakes`, `op_poll_looks_again`, `op_abandon_cancels`.
+//! `a_completion_against_a_poll_is_not_lost`, `a_completion_hands_over_what_the_kernel_wrote`,
+//! `a_completion_against_a_drop_frees_the_payload_once`; weakened as `op_complete_publishes`,
+//! `op_complete_wakes`, `op_poll_checks_again`, `op_abandon_cancels`.
 
 use std::task::{Context, Poll, Waker};
 
@@ -52,7 +52,7 @@ use crate::engine::{
 };
 
 const PENDING: u64 = 0;
-const ANSWERED: u64 = 1;
+const COMPLETED: u64 = 1;
 const ABANDONED: u64 = 2;
 /// The bits of the word that hold the state; the result is in the upper half.
 const STATE: u64 = 3;
@@ -75,18 +75,18 @@ unsafe impl<P: Send> Sync for Op<P> {}
 /// The duty of a future that is dropped.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum AbandonDuty {
     /// The kernel still has the operation, so a cancel must be requested.
     Cancel,
     Nothing,
 }
 
-/// The ring's view of an operation, independent of the payload's type.
-pub(crate) trait Answer: Send + Sync {
+/// The uring's view of an operation, independent of the payload's type.
+pub(crate) trait CompleteOp: Send + Sync {
     /// Stores the kernel's only result; called by the thread that took it out of the queue. The
     /// caller must wake the returned waker, while it holds no lock.
     #[must_use]
-    fn answer(&self, result: i32) -> Option<Waker>;
+    fn complete(&self, result: i32) -> Option<Waker>;
 
     /// Takes the waker of the task that waits, if any, so that the task is polled although there is
     /// no result.
@@ -116,23 +116,23 @@ impl<P> Op<P> {
 
     /// Returns the result if the operation is complete.
     #[inline]
-    pub(crate) fn look(&self) -> Option<i32> {
-        let order = if weakened!("op_answer_publishes") { Relaxed } else { Acquire };
+    pub(crate) fn result(&self) -> Option<i32> {
+        let order = if weakened!("op_complete_publishes") { Relaxed } else { Acquire };
         // Acquire: what the kernel wrote is visible with its result. Pairs with the AcqRel in
-        // `answer`.
+        // `complete`.
         let word = self.word.load(order);
-        (word & STATE == ANSWERED).then_some((word >> RESULT_SHIFT) as u32 as i32)
+        (word & STATE == COMPLETED).then_some((word >> RESULT_SHIFT) as u32 as i32)
     }
 
     /// F1 to F4: polls for the result. When it is ready, the caller owns the payload.
     #[inline]
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<i32> {
-        if let Some(result) = self.look() {
+        if let Some(result) = self.result() {
             return Poll::Ready(result);
         }
         self.waker.register(cx.waker());
-        match self.look() {
-            Some(result) if !weakened!("op_poll_looks_again") => Poll::Ready(result),
+        match self.result() {
+            Some(result) if !weakened!("op_poll_checks_again") => Poll::Ready(result),
             _ => Poll::Pending,
         }
     }
@@ -144,49 +144,49 @@ impl<P> Op<P> {
     ///    and there is no other reference to it.
     /// 2. It is called once.
     pub(crate) unsafe fn take(&self) -> P {
-        // SAFETY: by obligation 1 the caller has seen ANSWERED, so by the first invariant it owns
+        // SAFETY: by obligation 1 the caller has seen COMPLETED, so by the first invariant it owns
         // the payload; or the kernel never had it, and the caller has the only reference.
         let payload = self.payload.with_mut(|payload| unsafe { (*payload).take() });
         payload.expect("a payload is taken once")
     }
 
     /// D1: gives the operation up; called when the future is dropped.
-    pub(crate) fn abandon(&self) -> Left {
+    pub(crate) fn abandon(&self) -> AbandonDuty {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
             if now & STATE != PENDING {
-                return Left::Nothing;
+                return AbandonDuty::Nothing;
             }
-            // AcqRel: comes before or after the exchange in `answer`, with which it pairs.
+            // AcqRel: comes before or after the exchange in `complete`, with which it pairs.
             match self.word.compare_exchange_weak(now, ABANDONED, AcqRel, Relaxed) {
-                Ok(_) if weakened!("op_abandon_cancels") => return Left::Nothing,
-                Ok(_) => return Left::Cancel,
+                Ok(_) if weakened!("op_abandon_cancels") => return AbandonDuty::Nothing,
+                Ok(_) => return AbandonDuty::Cancel,
                 Err(seen) => now = seen,
             }
         }
     }
 }
 
-impl<P: Send> Answer for Op<P> {
-    fn answer(&self, result: i32) -> Option<Waker> {
-        let answered = u64::from(result as u32) << RESULT_SHIFT | ANSWERED;
+impl<P: Send> CompleteOp for Op<P> {
+    fn complete(&self, result: i32) -> Option<Waker> {
+        let completed = u64::from(result as u32) << RESULT_SHIFT | COMPLETED;
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
-            debug_assert_ne!(now & STATE, ANSWERED, "an operation is answered once");
+            debug_assert_ne!(now & STATE, COMPLETED, "an operation completes once");
             if now & STATE != PENDING {
                 return None;
             }
-            let order = if weakened!("op_answer_publishes") { Relaxed } else { AcqRel };
-            // AcqRel: publishes what the kernel wrote. Pairs with the Acquire in `look`, and with
+            let order = if weakened!("op_complete_publishes") { Relaxed } else { AcqRel };
+            // AcqRel: publishes what the kernel wrote. Pairs with the Acquire in `result`, and with
             // the exchange in `abandon`.
-            match self.word.compare_exchange_weak(now, answered, order, Relaxed) {
+            match self.word.compare_exchange_weak(now, completed, order, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => now = seen,
             }
         }
-        if weakened!("op_answer_wakes") { None } else { self.waker.take() }
+        if weakened!("op_complete_wakes") { None } else { self.waker.take() }
     }
 
     fn waker(&self) -> Option<Waker> {
@@ -199,7 +199,7 @@ impl<P> std::fmt::Debug for Op<P> {
         // Relaxed: a snapshot for debugging.
         let state = match self.word.load(Relaxed) & STATE {
             PENDING => "pending",
-            ANSWERED => "answered",
+            COMPLETED => "completed",
             _ => "abandoned",
         };
         f.debug_struct("Op").field("state", &state).finish_non_exhaustive()
@@ -213,10 +213,10 @@ mod models {
         task::{Context, Poll, Waker},
     };
 
-    use super::{Answer, Left, Op};
+    use super::{AbandonDuty, CompleteOp, Op};
     use crate::engine::{
         prim::{Arc, UnsafeCell, ids::Tally, model, thread},
-        wait::bell::Bell,
+        wait::test_waker::CountingWaker,
     };
 
     /// A buffer that the kernel writes into.
@@ -231,14 +231,14 @@ mod models {
         (page.clone(), page)
     }
 
-    /// Writes into the page and stores the result, as a ring does.
+    /// Writes into the page and stores the result, as a uring does.
     fn kernel(op: &Arc<Op<Arc<Page>>>, page: Arc<Page>) -> thread::JoinHandle<()> {
         let op = op.clone();
         thread::spawn(move || {
             // SAFETY: the kernel owns the page until it has stored the result.
             page.0.with_mut(|value| unsafe { *value = 7 });
             drop(page);
-            op.answer(4).into_iter().for_each(Waker::wake);
+            op.complete(4).into_iter().for_each(Waker::wake);
         })
     }
 
@@ -249,16 +249,16 @@ mod models {
     }
 
     #[test]
-    fn an_answer_against_a_poll_is_not_lost() {
+    fn a_completion_against_a_poll_is_not_lost() {
         model(|| {
-            let ((payload, page), bell) = (page(), Bell::new());
+            let ((payload, page), counter) = (page(), CountingWaker::new());
             let op = Arc::new(Op::new(payload));
             let kernel = kernel(&op, page);
             let result = loop {
-                let waker = bell.waker();
+                let waker = counter.waker();
                 match op.poll(&Context::from_waker(&waker)) {
                     Poll::Ready(result) => break result,
-                    Poll::Pending => bell.listen(),
+                    Poll::Pending => counter.wait(),
                 }
             };
             assert_eq!(result, 4);
@@ -271,7 +271,7 @@ mod models {
 
     /// A future that is polled once, and takes its payload only if there is a result.
     #[test]
-    fn an_answer_hands_over_what_the_kernel_wrote() {
+    fn a_completion_hands_over_what_the_kernel_wrote() {
         model(|| {
             let (payload, page) = page();
             let op = Arc::new(Op::new(payload));
@@ -287,26 +287,29 @@ mod models {
     }
 
     /// Counts how often it is dropped.
-    struct Counted(Plain<Tally>);
+    struct CountedPayload(Plain<Tally>);
 
-    impl Drop for Counted {
+    impl Drop for CountedPayload {
         fn drop(&mut self) {
             self.0.add();
         }
     }
 
     #[test]
-    fn an_answer_against_a_drop_frees_the_payload_once() {
+    fn a_completion_against_a_drop_frees_the_payload_once() {
         model(|| {
             let dropped = Plain::new(Tally::default());
-            let op = Arc::new(Op::new(Counted(dropped.clone())));
+            let op = Arc::new(Op::new(CountedPayload(dropped.clone())));
             let kernel = thread::spawn({
                 let op = op.clone();
-                move || op.answer(0).into_iter().for_each(Waker::wake)
+                move || op.complete(0).into_iter().for_each(Waker::wake)
             });
-            let left = op.abandon();
-            let answered = op.look().is_some();
-            assert!(left == Left::Cancel || answered, "it was answered, or a cancel is due");
+            let duty = op.abandon();
+            let completed = op.result().is_some();
+            assert!(
+                duty == AbandonDuty::Cancel || completed,
+                "it has completed, or a cancel is due"
+            );
             drop(op);
             kernel.join().unwrap();
             assert_eq!(dropped.get(), 1);

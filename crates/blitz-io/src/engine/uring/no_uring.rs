@@ -1,46 +1,46 @@
 //! Stands in for `system.rs` on architectures that the `io-uring` crate does not support: there is
-//! no ring.
+//! no uring.
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
-use super::{Kernel, Refused, Request, flights::Number};
+use super::{EnterError, Request, UringKernel, op_table::OpId};
 
 /// The features of io_uring: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Features {}
+pub(crate) struct UringFeatures {}
 
-/// A ring that is never created, because `new` always fails.
+/// A uring that is never created, because `new` always fails.
 #[derive(Debug)]
-pub(crate) struct System(());
+pub(crate) struct SystemUring(());
 
 /// The panic message of methods that cannot be reached.
-const NONE: &str = "a ring that cannot be made was used";
+const NONE: &str = "a uring that cannot be made was used";
 
-/// Reports that no ring can be created here.
+/// Reports that no uring can be created here.
 ///
 /// # Errors
 /// Always returns `Unsupported`.
-pub(crate) fn probe() -> io::Result<Features> {
+pub(crate) fn probe() -> io::Result<UringFeatures> {
     let why = "io_uring is not supported on this machine: readiness is used instead";
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
-impl System {
+impl SystemUring {
     pub(crate) fn new() -> io::Result<Self> {
         Err(probe().expect_err("there is none"))
     }
 
     #[cfg(test)]
-    pub(super) fn with_answers(_: u32) -> io::Result<Self> {
+    pub(super) fn with_completions(_: u32) -> io::Result<Self> {
         Self::new()
     }
 
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+    pub(crate) fn eventfd(&self) -> BorrowedFd<'_> {
         unreachable!("{NONE}")
     }
 }
 
-impl Kernel for System {
+impl UringKernel for SystemUring {
     unsafe fn push(&self, _: Request) -> bool {
         unreachable!("{NONE}")
     }
@@ -49,19 +49,19 @@ impl Kernel for System {
         unreachable!("{NONE}")
     }
 
-    unsafe fn enter(&self) -> Result<(), Refused> {
+    unsafe fn enter(&self) -> Result<(), EnterError> {
         unreachable!("{NONE}")
     }
 
-    unsafe fn muffle(&self) {
+    unsafe fn disable_eventfd(&self) {
         unreachable!("{NONE}")
     }
 
-    unsafe fn unmuffle(&self) {
+    unsafe fn enable_eventfd(&self) {
         unreachable!("{NONE}")
     }
 
-    unsafe fn take(&self, _: impl FnMut(Number, i32), _: usize) -> (usize, bool) {
+    unsafe fn take(&self, _: impl FnMut(OpId, i32), _: usize) -> (usize, bool) {
         unreachable!("{NONE}")
     }
 

@@ -1,38 +1,38 @@
-//! Linux's io_uring as the ring uses it: the queues, one system call, and a bell.
+//! Linux's io_uring as the uring uses it: the queues, one system call, and an eventfd.
 //!
-//! The ring is created without flags that bind it to a thread: any thread may submit and any may
+//! The uring is created without flags that bind it to a thread: any thread may submit and any may
 //! reap, and a completion does not wait until the submitting thread enters the kernel again. (With
 //! `SINGLE_ISSUER` and `DEFER_TASKRUN`, the kernel would admit only one thread, and withhold
 //! completions from all others. `COOP_TASKRUN` would withhold them as long as the thread is busy.)
 //!
-//! # The bell
-//! The bell is an eventfd that the kernel writes with each completion and that a driver watches
+//! # The eventfd
+//! The eventfd is an eventfd that the kernel writes with each completion and that a driver watches
 //! edge-triggered, so it is never read. Most operations complete during the system call that
-//! submits them, and the submitting thread checks for completions anyway: for those a bell would
-//! wake another thread for nothing, which costs more than the operation. So the bell is muted
-//! during that call.
+//! submits them, and the submitting thread checks for completions anyway: for those an eventfd
+//! would wake another thread for nothing, which costs more than the operation. So the eventfd is
+//! muted during that call.
 //!
 //! ```text
 //! a thread that submits              the kernel, with any completion
-//! S1 mutes the bell                  K1 puts the completion into the queue
+//! S1 mutes the eventfd               K1 puts the completion into the queue
 //! S2 enters the kernel               K2 a full barrier
-//! S3 unmutes the bell                K3 reads whether it is muted, and signals it if not
+//! S3 unmutes the eventfd             K3 reads whether it is muted, and signals it if not
 //! S4 fence(SeqCst)
 //! S5 checks the queue
 //! ```
-//! If K3 finds the bell muted, it comes before S3, and S5 sees K1. Only one thread submits at a
+//! If K3 finds the eventfd muted, it comes before S3, and S5 sees K1. Only one thread submits at a
 //! time, so S3 does not end the muting of another one. (K2 is part of how the kernel checks for
 //! threads that sleep in it.)
 //!
 //! # Invariants
-//! `push`, `enter` and `backlog` are called by one thread at a time, and so are `take`, `muffle`
-//! and `unmuffle`: the ring has a lock for each group.
+//! `push`, `enter` and `backlog` are called by one thread at a time, and so are `take`,
+//! `disable_eventfd` and `enable_eventfd`: the uring has a lock for each group.
 //!
 //! # Rejected
-//! - Watching the ring's own descriptor: it wakes the thread that sleeps in the driver for each
+//! - Watching the uring's own descriptor: it wakes the thread that sleeps in the driver for each
 //!   completion, also for those that no task ever waited for.
-//! - The bell for asynchronous completions only (`IORING_REGISTER_EVENTFD_ASYNC`): that means those
-//!   of the kernel's own worker threads, and operations on sockets do not use them.
+//! - The eventfd for asynchronous completions only (`IORING_REGISTER_EVENTFD_ASYNC`): that means
+//!   those of the kernel's own worker threads, and operations on sockets do not use them.
 
 use std::{
     io,
@@ -42,7 +42,7 @@ use std::{
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
-use super::{Kernel, Refused, Request, flights::Number, verb::Verb};
+use super::{EnterError, Request, UringKernel, op_kind::OpKind, op_table::OpId};
 use crate::engine::prim::{Ordering::SeqCst, fence};
 
 /// The number of entries in the submission queue. Each operation is submitted as it is pushed, so
@@ -51,36 +51,36 @@ const ENTRIES: u32 = 64;
 
 /// The number of entries in the completion queue, 16 KiB. The kernel keeps what does not fit, and
 /// fetching it costs a system call.
-const ANSWERS: u32 = 1024;
+const COMPLETIONS: u32 = 1024;
 
 /// Flags of `io_uring_enter`, which the crate does not export.
 const GETEVENTS: u32 = 1;
 const EXT_ARG: u32 = 8;
 
-/// The optional features of this kernel's io_uring that the ring can use.
+/// The optional features of this kernel's io_uring that the uring can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Features {
+pub(crate) struct UringFeatures {
     /// A cancel that succeeds can be submitted without a completion of its own.
     pub(crate) quiet: bool,
 }
 
-/// An io_uring with its bell.
-pub(crate) struct System {
+/// An io_uring with its eventfd.
+pub(crate) struct SystemUring {
     uring: IoUring,
-    bell: OwnedFd,
-    features: Features,
+    eventfd: OwnedFd,
+    features: UringFeatures,
 }
 
-/// Detects whether a ring for operations can be created here, by creating one.
+/// Detects whether a uring for operations can be created here, by creating one.
 ///
 /// # Errors
 /// Returns the kernel's error: EPERM, ENOSYS, ENOMEM, EINVAL and others; or `Unsupported` if it is
 /// too old.
-pub(crate) fn probe() -> io::Result<Features> {
-    System::new().map(|system| system.features)
+pub(crate) fn probe() -> io::Result<UringFeatures> {
+    SystemUring::new().map(|system| system.features)
 }
 
-/// The operations that a ring requires.
+/// The operations that a uring requires.
 const NEEDED: [(u8, &str); 5] = [
     (opcode::Recv::CODE, "RECV"),
     (opcode::Send::CODE, "SEND"),
@@ -94,26 +94,26 @@ fn too_old(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-impl System {
+impl SystemUring {
     pub(crate) fn new() -> io::Result<Self> {
-        Self::with_answers(ANSWERS)
+        Self::with_completions(COMPLETIONS)
     }
 
-    pub(super) fn with_answers(answers: u32) -> io::Result<Self> {
-        let uring = IoUring::builder().dontfork().setup_cqsize(answers).build(ENTRIES)?;
+    pub(super) fn with_completions(completions: u32) -> io::Result<Self> {
+        let uring = IoUring::builder().dontfork().setup_cqsize(completions).build(ENTRIES)?;
         let features = Self::check(&uring)?;
         // SAFETY: the call takes no pointers.
-        let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if bell < 0 {
+        let eventfd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if eventfd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the call above has just created the descriptor, so nothing else owns it.
-        let bell = unsafe { OwnedFd::from_raw_fd(bell) };
-        uring.submitter().register_eventfd(bell.as_raw_fd())?;
-        Ok(Self { uring, bell, features })
+        let eventfd = unsafe { OwnedFd::from_raw_fd(eventfd) };
+        uring.submitter().register_eventfd(eventfd.as_raw_fd())?;
+        Ok(Self { uring, eventfd, features })
     }
 
-    fn check(uring: &IoUring) -> io::Result<Features> {
+    fn check(uring: &IoUring) -> io::Result<UringFeatures> {
         let params = uring.params();
         let has = [
             (params.is_feature_nodrop(), "NODROP"),
@@ -129,20 +129,20 @@ impl System {
         if let Some((_, missing)) = NEEDED.iter().find(|(code, _)| !probe.is_supported(*code)) {
             return Err(too_old(missing));
         }
-        Ok(Features { quiet: params.is_feature_skip_cqe_on_success() })
+        Ok(UringFeatures { quiet: params.is_feature_skip_cqe_on_success() })
     }
 
     /// Returns the eventfd that the driver watches.
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub(crate) fn eventfd(&self) -> BorrowedFd<'_> {
+        self.eventfd.as_fd()
     }
 
     fn entry(&self, request: Request) -> squeue::Entry {
         match request {
-            Request::Begin(number, verb) => begin(verb).user_data(number.bits()),
-            Request::Cancel(number) => {
-                let entry = opcode::AsyncCancel::new(number.bits()).build();
-                let entry = entry.user_data(Number::NOBODY.bits());
+            Request::Begin(id, kind) => begin(kind).user_data(id.bits()),
+            Request::Cancel(id) => {
+                let entry = opcode::AsyncCancel::new(id.bits()).build();
+                let entry = entry.user_data(OpId::NONE_ID.bits());
                 if self.features.quiet { entry.flags(squeue::Flags::SKIP_SUCCESS) } else { entry }
             }
         }
@@ -151,7 +151,7 @@ impl System {
     /// Makes a system call that submits nothing and waits for `wanted` completions.
     fn enter_to_reap(&self, wanted: u32, timeout: Option<Duration>) -> io::Result<()> {
         let submitter = self.uring.submitter();
-        let answer = match timeout {
+        let completion = match timeout {
             // SAFETY: nothing is submitted, and there is no argument.
             None => unsafe { submitter.enter::<libc::sigset_t>(0, wanted, GETEVENTS, None) },
             Some(timeout) => {
@@ -162,33 +162,34 @@ impl System {
                 unsafe { submitter.enter(0, wanted, GETEVENTS | EXT_ARG, Some(&args)) }
             }
         };
-        answer.map(drop)
+        completion.map(drop)
     }
 }
 
-fn begin(verb: Verb) -> squeue::Entry {
-    match verb {
-        Verb::Recv { fd, memory, length } => {
+fn begin(kind: OpKind) -> squeue::Entry {
+    match kind {
+        OpKind::Recv { fd, memory, length } => {
             opcode::Recv::new(types::Fd(fd), memory, length).build()
         }
-        Verb::Send { fd, memory, length } => {
+        OpKind::Send { fd, memory, length } => {
             opcode::Send::new(types::Fd(fd), memory, length).flags(libc::MSG_NOSIGNAL).build()
         }
-        Verb::Read { fd, memory, length, offset } => {
+        OpKind::Read { fd, memory, length, offset } => {
             opcode::Read::new(types::Fd(fd), memory, length).offset(offset).build()
         }
-        Verb::Write { fd, memory, length, offset } => {
+        OpKind::Write { fd, memory, length, offset } => {
             opcode::Write::new(types::Fd(fd), memory, length).offset(offset).build()
         }
     }
 }
 
-impl Kernel for System {
+impl UringKernel for SystemUring {
     unsafe fn push(&self, request: Request) -> bool {
         // SAFETY: the caller holds `submission` (its obligation 1), so no other thread uses the
         // queue.
         let mut queue = unsafe { self.uring.submission_shared() };
-        // SAFETY: what a verb points to outlives its completion, by the caller's obligation 2.
+        // SAFETY: what an operation points to outlives its completion, by the caller's obligation
+        // 2.
         unsafe { queue.push(&self.entry(request)) }.is_ok()
     }
 
@@ -198,7 +199,7 @@ impl Kernel for System {
         unsafe { self.uring.submission_shared() }.len()
     }
 
-    unsafe fn enter(&self) -> Result<(), Refused> {
+    unsafe fn enter(&self) -> Result<(), EnterError> {
         loop {
             // SAFETY: 1. the caller holds `submission`, which is its own obligation too.
             if unsafe { self.backlog() } == 0 {
@@ -208,33 +209,33 @@ impl Kernel for System {
                 Ok(_) => {}
                 Err(why) => match why.raw_os_error() {
                     Some(libc::EINTR) => {}
-                    Some(libc::EAGAIN | libc::EBUSY) => return Err(Refused::NotNow),
-                    code => return Err(Refused::Never(code.unwrap_or(libc::EIO))),
+                    Some(libc::EAGAIN | libc::EBUSY) => return Err(EnterError::NoRoom),
+                    code => return Err(EnterError::Never(code.unwrap_or(libc::EIO))),
                 },
             }
         }
     }
 
-    unsafe fn muffle(&self) {
+    unsafe fn disable_eventfd(&self) {
         // SAFETY: the caller holds `reaping` (its obligation 1), so no other thread uses the queue.
         unsafe { self.uring.completion_shared() }.disable_eventfd();
     }
 
-    unsafe fn unmuffle(&self) {
+    unsafe fn enable_eventfd(&self) {
         // SAFETY: the caller holds `reaping` (its obligation 1), so no other thread uses the queue.
         unsafe { self.uring.completion_shared() }.enable_eventfd();
         // SeqCst: S4, before the check that follows. Pairs with K2.
         fence(SeqCst);
     }
 
-    unsafe fn take(&self, mut each: impl FnMut(Number, i32), most: usize) -> (usize, bool) {
+    unsafe fn take(&self, mut each: impl FnMut(OpId, i32), most: usize) -> (usize, bool) {
         // SAFETY: the caller holds `reaping` (its obligation 1), so no other thread uses the queue.
         let mut queue = unsafe { self.uring.completion_shared() };
         let was_full = queue.is_full();
         let mut taken = 0;
-        for answer in queue.by_ref().take(most) {
-            debug_assert!(!cqueue::more(answer.flags()), "each operation has one answer");
-            each(Number::from_bits(answer.user_data()), answer.result());
+        for completion in queue.by_ref().take(most) {
+            debug_assert!(!cqueue::more(completion.flags()), "each operation has one completion");
+            each(OpId::from_bits(completion.user_data()), completion.result());
             taken += 1;
         }
         (taken, was_full)
@@ -260,7 +261,7 @@ impl Kernel for System {
     }
 }
 
-impl std::fmt::Debug for System {
+impl std::fmt::Debug for SystemUring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("System").field("features", &self.features).finish_non_exhaustive()
     }
