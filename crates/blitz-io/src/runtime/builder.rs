@@ -25,7 +25,7 @@ use super::{
     machine,
 };
 use crate::engine::{
-    blocking::{self, Blocking},
+    blocking::{BlockingConfig, BlockingPool},
     pool::{Config, Pool, drive::NoBlocking},
     preempt::stall::OnStall,
     threads::{Hook, ThreadConfig, ThreadWrapper},
@@ -732,7 +732,7 @@ impl Builder {
     pub fn build(&mut self) -> io::Result<Runtime> {
         let threaded = self.flavor == RuntimeFlavor::MultiThread;
         let workers = if threaded { self.count_workers()? } else { 1 };
-        let duties = self.drivers.duties(workers, threaded)?;
+        let drivers = self.drivers.build(workers, threaded)?;
         #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
         let carriers = self.fibers.carriers(workers);
         #[cfg(not(all(
@@ -758,10 +758,10 @@ impl Builder {
             ends_on_panic: self.ends_on_panic,
             preempt: self.preempt_settings(threaded, carriers)?,
         };
-        let pool = Pool::with_duties(config, duties);
+        let pool = Pool::with_drivers(config, drivers);
         #[cfg(feature = "time")]
         drivers::alarm(&pool);
-        let blocking = Blocking::new(blocking::Config {
+        let blocking = BlockingPool::new(BlockingConfig {
             cap: self.max_blocking_threads,
             keep_alive: self.keep_alive.unwrap_or(KEEP_ALIVE),
             cores: workers,
@@ -770,7 +770,7 @@ impl Builder {
         });
         #[cfg(feature = "test-util")]
         drivers::hold_clock(&pool, &blocking);
-        let spare_threads: Weak<Blocking> = Arc::downgrade(&blocking);
+        let spare_threads: Weak<BlockingPool> = Arc::downgrade(&blocking);
         pool.set_spare_threads(spare_threads);
         #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
         let fibers = self.fibers.make(&pool, &self.thread_config, workers);

@@ -16,7 +16,7 @@ use crate::engine::driver::Driver;
 use crate::engine::wheel::Clock;
 #[cfg(feature = "time")]
 use crate::engine::{
-    pool::current::{Inside, core_index, holds_core_of, inside, wheel_here},
+    pool::current::{Inside, core_index, current_wheel, holds_core_of, inside},
     prim::Arc as ModelArc,
     wheel::{Timers, TimersRef},
 };
@@ -138,7 +138,7 @@ impl Drop for Entered {
 pub(crate) fn io_driver() -> Arc<Driver> {
     match with_current(|inner| {
         inner.pool.start_if_lazy();
-        inner.pool.duties.driver().cloned()
+        inner.pool.drivers.driver().cloned()
     }) {
         Ok(Some(driver)) => driver,
         Ok(None) => panic!(
@@ -159,7 +159,7 @@ pub(crate) fn steady_io_driver() -> Option<Arc<Driver>> {
             return None;
         }
         inner.pool.start_if_lazy();
-        inner.pool.duties.driver().cloned()
+        inner.pool.drivers.driver().cloned()
     })
     .ok()
     .flatten()
@@ -169,7 +169,7 @@ pub(crate) fn steady_io_driver() -> Option<Arc<Driver>> {
 #[cfg(all(unix, feature = "signal"))]
 #[inline]
 pub(crate) fn with_io_driver<R>(f: impl FnOnce(&Arc<Driver>) -> R) -> Option<R> {
-    with_current(|inner| inner.pool.duties.driver().map(f)).ok().flatten()
+    with_current(|inner| inner.pool.drivers.driver().map(f)).ok().flatten()
 }
 
 /// Returns a [`TimersRef`], a counted reference to the timers of this thread's runtime: the one of
@@ -192,7 +192,7 @@ pub(crate) fn timers_ref() -> ModelArc<TimersRef> {
 #[inline]
 #[track_caller]
 pub(crate) fn runtime_with_timers() -> Id {
-    with_timers_of(|inner| inner.pool.duties.has_timers().then_some(inner.id))
+    with_timers_of(|inner| inner.pool.drivers.has_timers().then_some(inner.id))
 }
 
 /// Returns a [`TimersRef`], a counted reference to the timers of the given runtime; `None` if the
@@ -217,7 +217,7 @@ fn timers_ref_in(inner: &Arc<Inner>) -> Option<ModelArc<TimersRef>> {
         let _inside = inside();
         holds_core_of(&inner.pool).then(core_index).flatten()
     };
-    inner.pool.duties.timers_ref(core).cloned()
+    inner.pool.drivers.timers_ref(core).cloned()
 }
 
 /// All runtimes that exist, so that code that has kept only the ID of a runtime can find it.
@@ -272,13 +272,13 @@ fn with_timers_of<R>(f: impl FnOnce(&Arc<Inner>) -> Option<R>) -> R {
 #[inline]
 pub(crate) fn wheel_of(timers: &Timers) -> (Option<usize>, Inside) {
     let inside = inside();
-    (wheel_here(timers), inside)
+    (current_wheel(timers), inside)
 }
 
 /// Calls `f` with the timers of this thread's runtime, if it has any.
 #[cfg(feature = "test-util")]
 pub(crate) fn with_timers<R>(f: impl FnOnce(Option<&ModelArc<Timers>>) -> R) -> R {
-    let timers = with_current(|inner| inner.pool.duties.timers().cloned());
+    let timers = with_current(|inner| inner.pool.drivers.timers().cloned());
     f(timers.ok().flatten().as_ref())
 }
 

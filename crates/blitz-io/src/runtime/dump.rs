@@ -23,7 +23,7 @@ use std::{fmt, panic::Location, time::Duration};
 
 use crate::{
     engine::{
-        pool::dump::{Census, Known},
+        pool::dump::{TaskDescription, TaskList},
         wait::holders::{self, AwaitedLock},
         work::task::{state::Phase, timestamp::WaitReason},
     },
@@ -77,7 +77,7 @@ pub struct Tasks {
 /// ```
 #[derive(Debug)]
 pub struct Task {
-    known: Known,
+    task: TaskDescription,
     trace: Trace,
 }
 
@@ -138,9 +138,9 @@ pub struct Trace {
 }
 
 impl Dump {
-    pub(crate) fn new(census: Census) -> Self {
-        let tasks = census.tasks.into_iter().map(Task::new).collect();
-        Self { tasks: Tasks { tasks }, missed: census.missed }
+    pub(crate) fn new(list: TaskList) -> Self {
+        let tasks = list.tasks.into_iter().map(Task::new).collect();
+        Self { tasks: Tasks { tasks }, missed: list.missed }
     }
 
     /// Returns the tasks in this snapshot, ordered by their IDs.
@@ -194,11 +194,11 @@ impl Tasks {
 }
 
 impl Task {
-    fn new(known: Known) -> Self {
-        let idle = known.phase == Phase::Idle;
-        let lock = idle.then(|| holders::awaited_by(known.id)).flatten();
-        let trace = Trace { future: known.future, waits_for: known.wait.describe(), lock };
-        Self { known, trace }
+    fn new(task: TaskDescription) -> Self {
+        let idle = task.phase == Phase::Idle;
+        let lock = idle.then(|| holders::awaited_by(task.id)).flatten();
+        let trace = Trace { future: task.future, waits_for: task.wait.describe(), lock };
+        Self { task, trace }
     }
 
     /// Returns the [ID](Id) of the task.
@@ -213,7 +213,7 @@ impl Task {
     /// # });
     /// ```
     pub fn id(&self) -> Id {
-        self.known.id
+        self.task.id
     }
 
     /// Returns the name of the task, if [`task::Builder::name`](crate::task::Builder::name) set
@@ -229,7 +229,7 @@ impl Task {
     /// # });
     /// ```
     pub fn name(&self) -> Option<&str> {
-        self.known.name.as_deref()
+        self.task.name.as_deref()
     }
 
     /// Returns the source location at which the task was spawned.
@@ -244,7 +244,7 @@ impl Task {
     /// # });
     /// ```
     pub fn spawned_at(&self) -> &'static Location<'static> {
-        self.known.spawned_at
+        self.task.spawned_at
     }
 
     /// Returns the state of the task: idle, queued or running.
@@ -259,7 +259,7 @@ impl Task {
     /// # });
     /// ```
     pub fn state(&self) -> State {
-        match self.known.phase {
+        match self.task.phase {
             Phase::Idle => State::Idle,
             Phase::Queued => State::Queued,
             Phase::Running | Phase::Complete => State::Running,
@@ -282,7 +282,7 @@ impl Task {
     /// # });
     /// ```
     pub fn time_in_state(&self) -> Duration {
-        self.known.in_phase
+        self.task.in_phase
     }
 
     /// Returns the place where the task waits, as far as it is known.

@@ -19,7 +19,7 @@ use crate::engine::driver::IoBackend;
 use crate::engine::fiber::Fibers;
 use crate::{
     engine::{
-        blocking::{Blocking, Job, Left},
+        blocking::{BlockingJob, BlockingPool, SpawnStep},
         pool::{
             Pool,
             drive::{self, NoBlocking},
@@ -60,7 +60,7 @@ pub struct Handle {
 /// The data that all handles of a runtime share.
 pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
-    pub(crate) blocking: Arc<Blocking>,
+    pub(crate) blocking: Arc<BlockingPool>,
     #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(crate) fibers: Fibers,
     pub(crate) flavor: RuntimeFlavor,
@@ -285,16 +285,20 @@ impl Handle {
     }
 
     /// Queues a function for the blocking threads and returns its handle, together with the rest of
-    /// the work: [`Left::settle`], which the caller must call. The two are separate because
+    /// the work: [`SpawnStep::settle`], which the caller must call. The two are separate because
     /// settling may panic and the caller may need the handle even then.
     #[track_caller]
-    pub(crate) fn queue_blocking<F, R, X>(&self, func: F, label: Label<X>) -> (JoinHandle<R>, Left)
+    pub(crate) fn queue_blocking<F, R, X>(
+        &self,
+        func: F,
+        label: Label<X>,
+    ) -> (JoinHandle<R>, SpawnStep)
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
         X: Extra,
     {
-        let (job, label) = trace::trace(Job::new(func), label, trace::TaskKind::Blocking);
+        let (job, label) = trace::trace(BlockingJob::new(func), label, trace::TaskKind::Blocking);
         self.inner.blocking.spawn(&self.inner.pool, job, label).part()
     }
 
@@ -402,7 +406,7 @@ impl Handle {
     #[cfg(feature = "net")]
     #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
     pub fn io_backend(&self) -> Option<IoBackend> {
-        self.inner.pool.duties.driver().map(|driver| driver.backend())
+        self.inner.pool.drivers.driver().map(|driver| driver.backend())
     }
 
     /// Captures a snapshot of the runtime's tasks: what each is called, where it was spawned, and

@@ -96,7 +96,7 @@ impl Builder {
             "multi_thread is not supported for LocalRuntime: use `Builder::new_current_thread`"
         );
         let runtime = self.build()?;
-        runtime.handle().inner.pool.belong_here();
+        runtime.handle().inner.pool.set_owner_thread();
         Ok(LocalRuntime { runtime, here })
     }
 }

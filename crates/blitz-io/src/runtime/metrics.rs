@@ -8,7 +8,7 @@ use super::Handle;
 #[cfg(feature = "net")]
 use crate::engine::driver::Driver;
 use crate::engine::{
-    pool::counters::Counters,
+    pool::counters::CoreCounters,
     preempt::read,
     prim::{ThreadId, lock},
 };
@@ -506,7 +506,7 @@ impl RuntimeMetrics {
 
     #[cfg(feature = "net")]
     fn driver(&self) -> Option<&Driver> {
-        self.handle.inner.pool.duties.driver().map(|driver| &**driver)
+        self.handle.inner.pool.drivers.driver().map(|driver| &**driver)
     }
 
     /// Returns the number of live tasks, under the older name of
@@ -588,7 +588,7 @@ impl RuntimeMetrics {
     }
 
     #[track_caller]
-    fn counters(&self, worker: usize) -> &Counters {
+    fn counters(&self, worker: usize) -> &CoreCounters {
         &self.remote(worker).counters
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     engine::{
         pool::{
             drive::{self, NoBlocking},
-            stop::Helping,
+            stop::HelpSchedule,
         },
         prim::is_panicking,
         work::current::BlockingPolicy,
@@ -280,7 +280,7 @@ impl Runtime {
     fn join_fibers(&self, deadline: Option<Instant>) -> bool {
         let inner = &self.handle.inner;
         let wait = |until| inner.fibers.wait_for_end(until);
-        inner.blocking.wait_and_say(&inner.pool, deadline, wait) && inner.fibers.join(deadline)
+        inner.blocking.wait_and_report(&inner.pool, deadline, wait) && inner.fibers.join(deadline)
     }
 
     /// Shuts down the runtime and waits until it has ended, without limit if `timeout` is `None`.
@@ -323,9 +323,9 @@ impl Runtime {
         // blocking work.
         let ended = {
             let _entered = Entered::new(self.handle.inner.clone());
-            let helping = Helping::new(deadline.is_none());
+            let helping = HelpSchedule::new(deadline.is_none());
             let wait = |until| pool.wait_until_dropped(&helping, until);
-            let ended = blocking.wait_and_say(pool, deadline, wait);
+            let ended = blocking.wait_and_report(pool, deadline, wait);
             if !ended {
                 pool.help_in_background();
             }
@@ -338,7 +338,7 @@ impl Runtime {
         }
         if ended
             && blocking.join(pool, deadline)
-            && blocking.wait_and_say(pool, deadline, |until| pool.wait_for_end(until))
+            && blocking.wait_and_report(pool, deadline, |until| pool.wait_for_end(until))
             && pool.join(deadline)
         {
             // A worker inside `block_in_place` may have started another blocking thread meanwhile.

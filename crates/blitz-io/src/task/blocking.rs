@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::{JoinError, JoinHandle, Rejected, is_large};
 use crate::{
     engine::{
-        blocking::Job,
+        blocking::BlockingJob,
         pool::drive::{self, NoBlocking},
         preempt::handoff::{self, Blocked, InPlace},
         work::{
@@ -72,7 +72,7 @@ where
     // runtime's context and end the runtime, so nothing of the runtime may be borrowed where that
     // can happen.
     let label = Label::with(spawned_at, BlockingMark(()));
-    let (job, label) = trace::trace(Job::new(f), label, trace::TaskKind::Blocking);
+    let (job, label) = trace::trace(BlockingJob::new(f), label, trace::TaskKind::Blocking);
     match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
         Ok(spawned) => spawned.settle(),
         Err(error) => panic!("{error}"),
@@ -89,7 +89,7 @@ where
     R: Send + 'static,
 {
     let label = Label::with(Location::caller(), BlockingMark(()));
-    let (job, label) = trace::trace(Job::new(f), label, trace::TaskKind::Blocking);
+    let (job, label) = trace::trace(BlockingJob::new(f), label, trace::TaskKind::Blocking);
     match context::with_current(|inner| inner.blocking.spawn(&inner.pool, job, label)) {
         Ok(spawned) => {
             let (handle, left) = spawned.part();

@@ -5,8 +5,8 @@
 //! itself. Its cell is allocated from the `Arena` of the core that spawns it, or from one of the
 //! outside arenas.
 //!
-//! - [`shards`] is the queue; [`crew`] decides which threads are woken, started and ended; [`beds`]
-//!   holds the sleeping threads; [`roster`] assigns beds and joins threads.
+//! - [`shards`] is the queue; [`thread_set`] decides which threads are woken, started and ended;
+//!   [`idle_threads`] holds the sleeping threads; [`registry`] assigns slots and joins threads.
 //! - [`stop`] ends the pool and reports what it waits for.
 //!
 //! A thread of the pool may become a worker: when a worker blocks in place, an idle thread (or a
@@ -27,17 +27,17 @@ use std::{
 };
 
 use self::{
-    beds::Bed,
-    crew::{Call, Crew, Failed, Nap, Rested},
-    roster::{Key, Roster},
+    idle_threads::IdleSlot,
+    registry::{Key, ThreadRegistry},
     shards::Shards,
+    thread_set::{AfterFailedStart, AfterPush, ParkResult, SleepResult, ThreadSet},
 };
 use super::preempt::{
     handoff::{Handoff, SpareThreads, SpareWork},
     running::RunningPoll,
 };
 use super::{
-    pool::{Pool, current::spawner_number, find::Patience, stop::Alive},
+    pool::{Pool, current::spawner_number, find::SpinPolicy, stop::Alive},
     prim::{
         AtomicUsize, OnceLock, Ordering::Relaxed, clock::TimestampUnit, cpu::CpuClock, discard,
         lock, parker::Parker, thread,
@@ -55,15 +55,15 @@ use super::{
     },
 };
 
-pub(crate) mod beds;
-pub(crate) mod crew;
+pub(crate) mod idle_threads;
+pub(crate) mod thread_set;
 pub(crate) mod shards;
-pub(crate) mod roster;
+pub(crate) mod registry;
 pub(crate) mod stop;
 
-/// Number of beds beyond the cap, for threads that have left the crew but not yet returned their
-/// bed.
-const SPARE_BEDS: usize = 64;
+/// Number of slots beyond the cap, for threads that have left the set but not yet returned their
+/// slot.
+const SPARE_SLOTS: usize = 64;
 
 /// Maximum number of threads that may be in a user's hook at once, on their way to a core or a task
 /// whose thread is stuck. It is as many as may compute without a core: where all of them hang, more
@@ -77,11 +77,11 @@ const SPARE: &str = "blitz-spare";
 /// How long an idle thread spins before it sleeps: a little more than it takes to wake a thread on
 /// another processor here, which is the time that a task awaiting a job needs to spawn the next
 /// one.
-const LINGER: Duration = Duration::from_micros(50);
+const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// Configuration of a blocking pool.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
+pub(crate) struct BlockingConfig {
     /// Maximum number of threads.
     pub(crate) cap: usize,
     /// How long a thread stays without work.
@@ -94,10 +94,10 @@ pub(crate) struct Config {
 }
 
 /// The blocking pool: its threads, and the jobs that wait for them.
-pub(crate) struct Blocking {
-    crew: Crew<SpareWork, RunningPoll>,
+pub(crate) struct BlockingPool {
+    thread_set: ThreadSet<SpareWork, RunningPoll>,
     queue: Shards<Task>,
-    roster: Roster,
+    registry: ThreadRegistry,
     /// Threads that have not ended.
     alive: Alive,
     /// Number of threads that were started for spare work and have not reached it, because they are
@@ -105,7 +105,7 @@ pub(crate) struct Blocking {
     starting: AtomicUsize,
     /// Number of threads that run a core which another thread has left, or has lost.
     running_cores: AtomicUsize,
-    config: Config,
+    config: BlockingConfig,
     around: OnceLock<ThreadWrapper>,
     /// Called after each job, because a paused clock stands still while there are jobs.
     #[cfg(feature = "test-util")]
@@ -113,18 +113,18 @@ pub(crate) struct Blocking {
 }
 
 /// The future of a job: runs the closure in its first and only poll.
-pub(crate) struct Job<F>(Option<F>);
+pub(crate) struct BlockingJob<F>(Option<F>);
 
 // The closure is never pinned: it is moved out before it runs.
-impl<F> Unpin for Job<F> {}
+impl<F> Unpin for BlockingJob<F> {}
 
-impl<F> Job<F> {
+impl<F> BlockingJob<F> {
     pub(crate) fn new(f: F) -> Self {
         Self(Some(f))
     }
 }
 
-impl<F: FnOnce() -> R, R> Future for Job<F> {
+impl<F: FnOnce() -> R, R> Future for BlockingJob<F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
@@ -139,18 +139,18 @@ impl<F: FnOnce() -> R, R> Future for Job<F> {
 #[must_use = "the job may wait for what is left to do"]
 pub(crate) struct Spawned<R> {
     handle: JoinHandle<R>,
-    left: Left,
+    step: SpawnStep,
 }
 
 /// The step that is left to do after a job was spawned.
 #[must_use = "the job may wait for it"]
-pub(crate) enum Left {
+pub(crate) enum SpawnStep {
     Nothing,
     /// The queue is closed, or about to be: end the job, which drops the user's closure.
     Refused(Task),
     /// A thread must be started.
     Start {
-        blocking: Arc<Blocking>,
+        blocking: Arc<BlockingPool>,
         number: usize,
         job: NonNull<Header>,
     },
@@ -158,27 +158,27 @@ pub(crate) enum Left {
 
 /// Relation of the calling thread to a blocking pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CallerKind {
     /// The thread belongs to the pool and is counted in `alive`.
     Inside,
     /// The thread belonged to the pool and is at its very end: other threads of the pool may join
     /// it.
-    Left,
+    AtEnd,
     Outside,
 }
 
 /// Guard that counts a thread that was started for spare work, until it reaches the spare work.
-struct Starting(Arc<Blocking>);
+struct StartingSpare(Arc<BlockingPool>);
 
-impl Starting {
-    fn new(blocking: &Arc<Blocking>) -> Self {
+impl StartingSpare {
+    fn new(blocking: &Arc<BlockingPool>) -> Self {
         // Relaxed: a counter that orders nothing.
         blocking.starting.fetch_add(1, Relaxed);
         Self(blocking.clone())
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartingSpare {
     fn drop(&mut self) {
         // Relaxed: a counter that orders nothing.
         self.0.starting.fetch_sub(1, Relaxed);
@@ -210,12 +210,15 @@ enum NoThread {
     Panic(Box<dyn Any + Send>),
 }
 
-impl Blocking {
-    pub(crate) fn new(config: Config) -> Arc<Self> {
+impl BlockingPool {
+    pub(crate) fn new(config: BlockingConfig) -> Arc<Self> {
         Arc::new(Self {
-            crew: Crew::new(config.cap, config.cap.min(crew::LARGEST) + SPARE_BEDS),
+            thread_set: ThreadSet::new(
+                config.cap,
+                config.cap.min(thread_set::MAX_THREADS) + SPARE_SLOTS,
+            ),
             queue: Shards::new(config.cores),
-            roster: Roster::new(),
+            registry: ThreadRegistry::new(),
             alive: Alive::new(),
             starting: AtomicUsize::new(0),
             running_cores: AtomicUsize::new(0),
@@ -230,12 +233,12 @@ impl Blocking {
     /// which releases the clock.
     #[cfg(feature = "test-util")]
     pub(crate) fn hold_clock(&self, after: Box<dyn Fn() + Send + Sync>) {
-        assert!(self.after.set(after).is_ok(), "a clock is held by one crew");
+        assert!(self.after.set(after).is_ok(), "a clock is held by one blocking pool");
     }
 
     /// Wraps `around` around the life of each thread.
     pub(crate) fn surround(&self, around: ThreadWrapper) {
-        assert!(self.around.set(around).is_ok(), "a crew is surrounded once");
+        assert!(self.around.set(around).is_ok(), "a blocking pool is surrounded once");
     }
 
     /// Creates a job and queues it. The caller must `settle` the result where nothing is borrowed,
@@ -253,7 +256,7 @@ impl Blocking {
     {
         #[cfg(feature = "test-util")]
         if self.after.get().is_some()
-            && let Some(timers) = pool.duties.timers()
+            && let Some(timers) = pool.drivers.timers()
         {
             timers.clock().inhibit_auto_advance();
         }
@@ -263,28 +266,31 @@ impl Blocking {
         // made of it.
         let handle = unsafe { JoinHandle::new(job) };
         let number = spawner_number(pool);
-        let left = match self.queue.push(number, task) {
+        let step = match self.queue.push(number, task) {
             Err(task) => {
-                self.let_clock_go();
-                Left::Refused(task)
+                self.release_clock();
+                SpawnStep::Refused(task)
             }
-            Ok(()) => match self.crew.call(|| self.queue.is_waiting(number), || self.queue.len()) {
-                Call::Nothing => Left::Nothing,
-                Call::TakeBack => match self.queue.take_out(number, job) {
+            Ok(()) => match self
+                .thread_set
+                .find_thread(|| self.queue.is_waiting(number), || self.queue.len())
+            {
+                AfterPush::Nothing => SpawnStep::Nothing,
+                AfterPush::TakeBack => match self.queue.take_out(number, job) {
                     Some(task) => {
-                        self.let_clock_go();
-                        Left::Refused(task)
+                        self.release_clock();
+                        SpawnStep::Refused(task)
                     }
-                    None => Left::Nothing,
+                    None => SpawnStep::Nothing,
                 },
-                Call::Start => Left::Start { blocking: self.clone(), number, job },
+                AfterPush::Start => SpawnStep::Start { blocking: self.clone(), number, job },
             },
         };
-        Spawned { handle, left }
+        Spawned { handle, step }
     }
 
     /// Releases the paused clock, because a job that held it has ended, or will not begin.
-    fn let_clock_go(&self) {
+    fn release_clock(&self) {
         #[cfg(feature = "test-util")]
         if let Some(after) = self.after.get() {
             after();
@@ -293,18 +299,18 @@ impl Blocking {
 
     /// Returns the number of threads of the pool.
     pub(crate) fn threads(&self) -> usize {
-        self.crew.counts().threads
+        self.thread_set.counts().threads
     }
 
     /// Returns the number of idle threads.
     pub(crate) fn idle_threads(&self) -> usize {
-        self.crew.counts().idle
+        self.thread_set.counts().idle
     }
 
     /// Returns true if jobs are refused, or will be in a moment.
     #[cfg(any(feature = "fs", feature = "io-std"))]
     pub(crate) fn is_stopping(&self) -> bool {
-        self.crew.is_stopping()
+        self.thread_set.is_stopping()
     }
 
     /// Returns the number of jobs that no thread has taken.
@@ -312,7 +318,7 @@ impl Blocking {
         self.queue.len()
     }
 
-    /// Starts a thread for the spare work, or, without one, for jobs; then the crew has counted it
+    /// Starts a thread for the spare work, or, without one, for jobs; then the set has counted it
     /// already.
     fn start(self: &Arc<Self>, spare_work: Option<SpareWork>) -> Result<(), NoThread> {
         let named = catch_unwind(AssertUnwindSafe(|| self.config.thread_config.names(1)));
@@ -323,12 +329,12 @@ impl Blocking {
 
     /// Starts a thread with the given name, without calling user code to name it.
     fn start_as(self: &Arc<Self>, name: String, spare_work: Option<SpareWork>) -> io::Result<()> {
-        let key = self.roster.expect();
+        let key = self.registry.register();
         self.alive.add();
         let is_for_jobs = spare_work.is_none();
-        let starting = (!is_for_jobs).then(|| Starting::new(self));
+        let starting = (!is_for_jobs).then(|| StartingSpare::new(self));
         if is_for_jobs {
-            self.crew.expect();
+            self.thread_set.add_coming();
         }
         let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
             let (before, body, after) = (self.clone(), self.clone(), self.clone());
@@ -337,7 +343,7 @@ impl Blocking {
                     before.enter();
                     // Before a user's hook, which may block: no job may wait for that.
                     if is_for_jobs {
-                        before.crew.came();
+                        before.thread_set.subtract_coming();
                     }
                 },
                 body: move || {
@@ -349,24 +355,24 @@ impl Blocking {
         });
         match thread {
             Ok(thread) => {
-                self.roster.enrol(key, thread);
+                self.registry.store_handle(key, thread);
                 Ok(())
             }
             Err(error) => {
                 if is_for_jobs {
-                    self.crew.came();
+                    self.thread_set.subtract_coming();
                 }
                 self.alive.remove();
-                self.roster.forget(key);
+                self.registry.unregister(key);
                 Err(error)
             }
         }
     }
 
-    /// Starts a thread that runs the queued jobs and ends. The thread is not of the crew, so it may
+    /// Starts a thread that runs the queued jobs and ends. The thread is not of the set, so it may
     /// exceed the cap. If the system refuses it, the jobs wait on.
     fn start_helper(self: &Arc<Self>) {
-        let key = self.roster.expect();
+        let key = self.registry.register();
         self.alive.add();
         let name = self.config.thread_config.one_name.as_deref().unwrap_or(SPARE).to_owned();
         let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
@@ -378,10 +384,10 @@ impl Blocking {
             }
         });
         match thread {
-            Ok(thread) => self.roster.enrol(key, thread),
+            Ok(thread) => self.registry.store_handle(key, thread),
             Err(_) => {
                 self.alive.remove();
-                self.roster.forget(key);
+                self.registry.unregister(key);
             }
         }
     }
@@ -391,7 +397,7 @@ impl Blocking {
         let mut from = 0;
         while let Some(job) = self.queue.pop(&mut from) {
             poll::run(job, self.config.unit.now());
-            self.let_clock_go();
+            self.release_clock();
         }
     }
 
@@ -399,30 +405,34 @@ impl Blocking {
     /// runtime down, and the shutdown must know that this thread is one of those that are alive.
     fn enter(&self) {
         current::with(|current| {
-            current.crew.set(std::ptr::from_ref(self).cast());
-            current.has_left_crew.set(false);
+            current.blocking_pool.set(std::ptr::from_ref(self).cast());
+            current.has_left_blocking_pool.set(false);
         });
     }
 
     /// Unregisters a thread that was started here, as its last act. Only then it joins others,
     /// because those may wait, in the destructor of a thread-local, for all threads that are alive.
     fn leave(&self, key: Key) {
-        current::with(|current| current.has_left_crew.set(true));
+        current::with(|current| current.has_left_blocking_pool.set(true));
         self.alive.remove();
-        self.roster.retire(key).into_iter().for_each(|over| over.join());
+        self.registry.mark_ended(key).into_iter().for_each(|over| over.join());
     }
 
-    fn place_of_caller(&self) -> Place {
+    fn caller_kind(&self) -> CallerKind {
         current::with(|current| {
-            if !std::ptr::eq(current.crew.get(), std::ptr::from_ref(self).cast()) {
-                return Place::Outside;
+            if !std::ptr::eq(current.blocking_pool.get(), std::ptr::from_ref(self).cast()) {
+                return CallerKind::Outside;
             }
-            if current.has_left_crew.get() { Place::Left } else { Place::Inside }
+            if current.has_left_blocking_pool.get() {
+                CallerKind::AtEnd
+            } else {
+                CallerKind::Inside
+            }
         })
     }
 
-    /// Runs the spare work, if there is one, and then jobs and spare work for as long as the crew
-    /// keeps this thread. Without spare work the thread is in the crew already.
+    /// Runs the spare work, if there is one, and then jobs and spare work for as long as the set
+    /// keeps this thread. Without spare work the thread is in the set already.
     fn work(self: &Arc<Self>, mut spare_work: Option<SpareWork>) {
         loop {
             if let Some(spare_work) = spare_work {
@@ -433,7 +443,7 @@ impl Blocking {
                 // This may drop the last reference to a runtime, so it must not be kept while we
                 // sleep.
                 drop(spare_work);
-                if !self.crew.join() {
+                if !self.thread_set.join() {
                     return;
                 }
             }
@@ -444,38 +454,41 @@ impl Blocking {
         }
     }
 
-    /// Runs jobs until the thread leaves the crew, to end or for spare work. Returns the spare
-    /// work.
+    /// Runs jobs until the thread leaves the set, to end or for spare work. Returns the spare work.
     fn serve(self: &Arc<Self>) -> Option<SpareWork> {
-        let bed = self.take_bed();
-        let here = self.crew.beds.bed(bed);
+        let slot = self.take_slot();
+        let idle_slot = self.thread_set.idle_slots.slot(slot);
         let thread = CpuClock::of_this_thread().thread();
         // Neighbours begin at different shards.
-        let mut from = bed;
-        let mut patience = Patience::new();
+        let mut from = slot;
+        let mut spin_policy = SpinPolicy::new();
         let spare_work = loop {
             while let Some(job) = self.queue.pop(&mut from) {
-                self.run(job, here, thread);
+                self.run(job, idle_slot, thread);
             }
-            let nap = |parker: &Parker| {
-                if linger(parker, &mut patience) {
-                    return Nap::Disturbed;
+            let park_once = |parker: &Parker| {
+                if spin_before_sleep(parker, &mut spin_policy) {
+                    return ParkResult::Unparked;
                 }
                 if current::with(|current| current.stays.get()) {
                     parker.park();
-                    return Nap::Disturbed;
+                    return ParkResult::Unparked;
                 }
-                if parker.park_timeout(self.config.keep_alive) { Nap::Disturbed } else { Nap::Over }
+                if parker.park_timeout(self.config.keep_alive) {
+                    ParkResult::Unparked
+                } else {
+                    ParkResult::TimedOut
+                }
             };
-            match self.crew.rest(bed, || !self.queue.is_empty(), nap) {
-                Rested::Look => {}
-                Rested::Called => {
-                    let spare_work = lock(&here.spare_work).take();
+            match self.thread_set.sleep(slot, || !self.queue.is_empty(), park_once) {
+                SleepResult::CheckQueue => {}
+                SleepResult::Woken => {
+                    let spare_work = lock(&idle_slot.spare_work).take();
                     if spare_work.is_none() {
-                        self.crew.came();
+                        self.thread_set.subtract_coming();
                     }
                     if let Some(spare_work) = spare_work {
-                        if self.crew.is_free_to_go(|| !self.queue.is_empty()) {
+                        if self.thread_set.may_leave(|| !self.queue.is_empty()) {
                             break Some(spare_work);
                         }
                         match spare_work {
@@ -486,26 +499,26 @@ impl Blocking {
                         }
                     }
                 }
-                Rested::Gone => break None,
-                Rested::Leaving => {
+                SleepResult::OutOfSet => break None,
+                SleepResult::Leaving => {
                     while let Some(job) = self.queue.pop(&mut from) {
-                        self.run(job, here, thread);
+                        self.run(job, idle_slot, thread);
                     }
                     break None;
                 }
             }
         };
-        self.roster.give_bed_back(bed);
+        self.registry.return_slot(slot);
         spare_work
     }
 
-    fn take_bed(&self) -> usize {
+    fn take_slot(&self) -> usize {
         loop {
-            if let Some(bed) = self.roster.take_bed(self.crew.beds.count()) {
-                self.crew.beds.make(bed);
-                return bed;
+            if let Some(slot) = self.registry.take_slot(self.thread_set.idle_slots.count()) {
+                self.thread_set.idle_slots.allocate(slot);
+                return slot;
             }
-            // All beds are taken: threads have left the crew and are about to return theirs.
+            // All slots are taken: threads have left the set and are about to return theirs.
             thread::yield_now();
         }
     }
@@ -516,8 +529,8 @@ impl Blocking {
 ///
 /// The thread yields to others while it waits, because the worker that is about to spawn the next
 /// job may have its thread on the same processor.
-fn linger(parker: &Parker, patience: &mut Patience) -> bool {
-    if !patience.is_left() {
+fn spin_before_sleep(parker: &Parker, spin_policy: &mut SpinPolicy) -> bool {
+    if !spin_policy.should_spin() {
         return false;
     }
     let begun = Instant::now();
@@ -525,50 +538,51 @@ fn linger(parker: &Parker, patience: &mut Patience) -> bool {
         if parker.try_take() {
             break true;
         }
-        if begun.elapsed() > LINGER {
+        if begun.elapsed() > SPIN_TIME {
             break false;
         }
         thread::yield_now();
     };
-    patience.learn(called);
+    spin_policy.learn(called);
     called
 }
 
-impl Blocking {
+impl BlockingPool {
     /// Runs a job, and records it for reports; `thread` is the system's ID of the calling thread.
-    fn run(&self, job: Task, here: &Bed<SpareWork, RunningPoll>, thread: Option<i64>) {
+    fn run(&self, job: Task, idle_slot: &IdleSlot<SpareWork, RunningPoll>, thread: Option<i64>) {
         let header = job.into_header();
         // SAFETY: obligation 1: the queue entry is ours, and keeps the task's memory alive.
-        *lock(&here.running) = Some(unsafe { RunningPoll::of(header, Instant::now(), thread) });
+        *lock(&idle_slot.running) =
+            Some(unsafe { RunningPoll::of(header, Instant::now(), thread) });
         // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
         poll::run(unsafe { Task::new(header) }, self.config.unit.now());
-        let over = lock(&here.running).take();
+        let over = lock(&idle_slot.running).take();
         // Not under the lock, because this may drop the last reference to the task's name, and with
         // it call a user's allocator.
         drop(over);
-        self.let_clock_go();
+        self.release_clock();
     }
 }
 
 impl<R> Spawned<R> {
-    /// Does the step that is left, as [`Left::settle`] does, and returns the handle.
+    /// Does the step that is left, as [`SpawnStep::settle`] does, and returns the handle.
     #[inline]
     #[track_caller]
     pub(crate) fn settle(self) -> JoinHandle<R> {
-        let (handle, left) = self.part();
-        left.settle();
+        let (handle, step) = self.part();
+        step.settle();
         handle
     }
 
     /// Returns the handle and the step, for callers that must keep the handle though settling may
     /// panic.
     #[inline]
-    pub(crate) fn part(self) -> (JoinHandle<R>, Left) {
-        (self.handle, self.left)
+    pub(crate) fn part(self) -> (JoinHandle<R>, SpawnStep) {
+        (self.handle, self.step)
     }
 }
 
-impl Left {
+impl SpawnStep {
     /// Does the step that is left. User code runs: the function that names threads, and the
     /// destructor of a closure that will not run.
     ///
@@ -580,32 +594,34 @@ impl Left {
     #[track_caller]
     pub(crate) fn settle(self) {
         match self {
-            Left::Nothing => {}
+            SpawnStep::Nothing => {}
             // Dropping the task ends it as cancelled.
-            Left::Refused(task) => drop(task),
-            Left::Start { blocking, number, job } => blocking.start_for(number, job),
+            SpawnStep::Refused(task) => drop(task),
+            SpawnStep::Start { blocking, number, job } => blocking.start_for(number, job),
         }
     }
 }
 
-impl Left {
-    /// Does the step that is left, as [`Left::settle`] does, but returns false where that panics
-    /// because the system refuses a thread. Also returns false if the runtime ends. In both cases
-    /// the job has been cancelled, and its closure dropped.
+impl SpawnStep {
+    /// Does the step that is left, as [`SpawnStep::settle`] does, but returns false where that
+    /// panics because the system refuses a thread. Also returns false if the runtime ends. In both
+    /// cases the job has been cancelled, and its closure dropped.
     pub(crate) fn try_settle(self) -> bool {
         match self {
-            Left::Nothing => true,
-            Left::Refused(task) => {
+            SpawnStep::Nothing => true,
+            SpawnStep::Refused(task) => {
                 // Dropping the task ends it as cancelled.
                 drop(task);
                 false
             }
-            Left::Start { blocking, number, job } => blocking.try_start_for(number, job).is_ok(),
+            SpawnStep::Start { blocking, number, job } => {
+                blocking.try_start_for(number, job).is_ok()
+            }
         }
     }
 }
 
-impl Blocking {
+impl BlockingPool {
     /// Starts the thread that was counted for `job`, and panics if the job has been cancelled for
     /// want of one.
     #[cold]
@@ -619,7 +635,7 @@ impl Blocking {
         }
     }
 
-    /// Starts the thread that was counted for `job`; does steps F1 to F3 of `crew.rs` if that
+    /// Starts the thread that was counted for `job`; does steps F1 to F3 of `thread_set.rs` if that
     /// fails.
     ///
     /// # Errors
@@ -629,17 +645,17 @@ impl Blocking {
     fn try_start_for(self: &Arc<Self>, number: usize, job: NonNull<Header>) -> io::Result<()> {
         let why = match self.start(None) {
             Ok(()) => {
-                self.crew.started();
+                self.thread_set.start_succeeded();
                 return Ok(());
             }
             Err(why) => why,
         };
-        let taken_out = match self.crew.failed() {
-            Failed::Waits => None,
-            Failed::Alone => self.queue.take_out(number, job),
+        let taken_out = match self.thread_set.start_failed() {
+            AfterFailedStart::JobWaits => None,
+            AfterFailedStart::TakeBack => self.queue.take_out(number, job),
         };
         if taken_out.is_some() {
-            self.let_clock_go();
+            self.release_clock();
         }
         let stranded = taken_out.is_some();
         drop(taken_out);
@@ -652,17 +668,17 @@ impl Blocking {
     }
 }
 
-impl Blocking {
+impl BlockingPool {
     /// Sends an idle thread on the spare work, if there is one; else returns the spare work.
     fn send_idle(&self, spare_work: SpareWork) -> Result<(), SpareWork> {
-        let Some(bed) = self.crew.recruit() else { return Err(spare_work) };
-        *lock(&self.crew.beds.bed(bed).spare_work) = Some(spare_work);
-        self.crew.beds.call(bed);
+        let Some(slot) = self.thread_set.claim_idle() else { return Err(spare_work) };
+        *lock(&self.thread_set.idle_slots.slot(slot).spare_work) = Some(spare_work);
+        self.thread_set.idle_slots.wake(slot);
         Ok(())
     }
 }
 
-impl SpareThreads for Blocking {
+impl SpareThreads for BlockingPool {
     fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
         // If refused, the core stays where its worker or another thread will find it. Threads that
         // run a core and do not block are counted here too, and there are as many as cores.
@@ -674,7 +690,7 @@ impl SpareThreads for Blocking {
             Ok(()) => return true,
             Err(spare_work) => spare_work,
         };
-        if self.crew.is_stopping() {
+        if self.thread_set.is_stopping() {
             return false;
         }
         match self.start(Some(spare_work)) {
@@ -693,7 +709,7 @@ impl SpareThreads for Blocking {
             Err(spare_work) => spare_work,
         };
         // Relaxed: exceeding the bound by a few does no harm.
-        if self.crew.is_stopping() || self.starting.load(Relaxed) >= STARTING {
+        if self.thread_set.is_stopping() || self.starting.load(Relaxed) >= STARTING {
             return Err(spare_work);
         }
         let kept = spare_work.clone();
@@ -706,7 +722,7 @@ impl SpareThreads for Blocking {
     }
 
     fn is_ending(&self) -> bool {
-        self.crew.is_stopping()
+        self.thread_set.is_stopping()
     }
 
     fn adopt_this_thread(self: Arc<Self>) {
@@ -715,17 +731,19 @@ impl SpareThreads for Blocking {
         // A worker that lost its core stays until the runtime ends, as Tokio's workers do, because
         // a child process that it started may have requested to be killed when this thread ends.
         current::with(|current| current.stays.set(true));
-        if self.crew.join() {
+        if self.thread_set.join() {
             self.work(None);
         }
         // The thread lives on as a thread of the worker pool, which joins it.
-        current::with(|current| current.crew.set(std::ptr::null()));
+        current::with(|current| current.blocking_pool.set(std::ptr::null()));
         self.alive.remove();
     }
 }
 
-impl std::fmt::Debug for Blocking {
+impl std::fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Blocking").field("crew", &self.crew.counts()).finish_non_exhaustive()
+        f.debug_struct("Blocking")
+            .field("threads", &self.thread_set.counts())
+            .finish_non_exhaustive()
     }
 }

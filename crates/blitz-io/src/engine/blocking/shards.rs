@@ -11,7 +11,7 @@
 //! come in one order, that of the shard's lock.
 //!
 //! # Checked by
-//! `those_who_spawn_at_once_do_not_meet_at_one_lock`, `no_shard_waits_for_another`;
+//! `concurrent_spawners_do_not_contend_for_one_lock`, `no_shard_waits_for_another`;
 //! the shard itself is the injector of the pool, with its models.
 
 use std::ptr::NonNull;
@@ -101,7 +101,7 @@ mod tests {
     /// Counts pushes for the claim 'no single contended lock': every push takes one lock, and
     /// pushes of a thread always take the same one.
     #[test]
-    fn those_who_spawn_at_once_do_not_meet_at_one_lock() {
+    fn concurrent_spawners_do_not_contend_for_one_lock() {
         const THREADS: usize = 64;
         const EACH: u64 = 500;
         let shards = Arc::new(Shards::new(16));

@@ -12,8 +12,8 @@
 //! ```
 //! A job that was queued before S1 is run if a thread for it could be started, as on Tokio. A job
 //! that was queued between S1 and S2 is run, or taken back by its spawner and ended as cancelled
-//! (`crew.rs`, 'A spawn against a stop'). A job that comes later is refused, and its spawner ends
-//! it.
+//! (`thread_set.rs`, 'A spawn against a stop'). A job that comes later is refused, and its spawner
+//! ends it.
 //!
 //! # Checked by
 //! `a_stop_against_a_spawn_runs_or_drops_the_job_once`, `a_job_queued_before_a_stop_is_run`,
@@ -26,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Blocking, Place, RunningPoll};
+use super::{BlockingPool, CallerKind, RunningPoll};
 use crate::engine::{pool::Pool, preempt::stall::write_lines, prim::lock};
 
 /// When a wait is reported: after a second, when a person begins to wonder; after ten; then once a
@@ -36,12 +36,12 @@ const REPORTS: [Duration; 3] =
 
 /// How long running jobs have to let a thread take another job before S3 starts a helper. Picked: a
 /// person notices a shutdown that waits for longer in any case.
-const LOOK: Duration = Duration::from_millis(50);
+const HELP_INTERVAL: Duration = Duration::from_millis(50);
 
-impl Blocking {
+impl BlockingPool {
     /// Stops the pool: steps S1 and S2.
     pub(crate) fn stop(&self) {
-        self.crew.stop();
+        self.thread_set.stop();
         self.queue.close();
     }
 
@@ -49,15 +49,15 @@ impl Blocking {
     /// the threads are left running.
     pub(crate) fn join(self: &Arc<Self>, pool: &Pool, deadline: Option<Instant>) -> bool {
         // A job or a hook may shut down its own runtime, so it must not wait for itself.
-        let place = self.place_of_caller();
-        let own = u32::from(place == Place::Inside);
+        let caller = self.caller_kind();
+        let own = u32::from(caller == CallerKind::Inside);
         let jobs = Cell::new(usize::MAX);
         let wait = |until| self.wait_and_help(&jobs, own, until);
-        if !self.wait_and_say(pool, deadline, wait) {
+        if !self.wait_and_report(pool, deadline, wait) {
             return false;
         }
-        let threads = self.roster.take_all();
-        if place != Place::Left {
+        let threads = self.registry.take_all();
+        if caller != CallerKind::AtEnd {
             // Only destructors of thread-locals are left to run, which the deadline bounds too. A
             // caller in such a destructor does not wait, because one of the threads may be about to
             // join the caller.
@@ -76,8 +76,8 @@ impl Blocking {
         until: Option<Instant>,
     ) -> bool {
         loop {
-            let look = Instant::now() + LOOK;
-            if self.alive.wait(own, Some(until.map_or(look, |until| until.min(look)))) {
+            let check_at = Instant::now() + HELP_INTERVAL;
+            if self.alive.wait(own, Some(until.map_or(check_at, |until| until.min(check_at)))) {
                 return true;
             }
             if until.is_some_and(|until| Instant::now() >= until) {
@@ -92,7 +92,7 @@ impl Blocking {
 
     /// Waits by calling `wait`, which returns `false` if the time that it is given is over first,
     /// and reports what it waits for. Also used for waits for threads other than those of the pool.
-    pub(crate) fn wait_and_say(
+    pub(crate) fn wait_and_report(
         &self,
         pool: &Pool,
         deadline: Option<Instant>,
@@ -117,9 +117,13 @@ impl Blocking {
     /// Reports on standard error which jobs, polls and destructors the shutdown waits for.
     #[cold]
     fn report(&self, pool: &Pool, waited: Duration) {
-        let jobs: Vec<RunningPoll> =
-            self.crew.beds.made().filter_map(|bed| lock(&bed.running).clone()).collect();
-        let (mut polls, drops) = (pool.running_polls(), pool.rest.dropping());
+        let jobs: Vec<RunningPoll> = self
+            .thread_set
+            .idle_slots
+            .allocated()
+            .filter_map(|slot| lock(&slot.running).clone())
+            .collect();
+        let (mut polls, drops) = (pool.running_polls(), pool.claimed.dropping());
         // A job is a task too, and so is a task whose destructor runs.
         let is_other =
             |poll: &RunningPoll| !jobs.iter().chain(&drops).any(|other| other.id == poll.id);

@@ -19,7 +19,7 @@ use super::{
     registry::{Registry, Seat},
     worker::{self, Worker},
 };
-use crate::engine::{pool::crowd::Member, preempt::handoff::Blocked, prim::parker::Parker};
+use crate::engine::{pool::awake::AwakeWorker, preempt::handoff::Blocked, prim::parker::Parker};
 
 /// Runs `op` on a worker of the pool. `op` receives that worker, and whether the call had to be
 /// injected into the pool from another thread.
@@ -74,7 +74,7 @@ pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) 
     match if is_free { registry.take_guest() } else { None } {
         None => on_worker(registry, |worker, _| op(worker)),
         Some(guest) => {
-            let visit = Visit { registry, guest, _member: Member::new() };
+            let visit = Visit { registry, guest, _member: AwakeWorker::new() };
             // If this thread is a runtime's worker, its other tasks go on meanwhile on another
             // thread.
             let _blocked = Blocked::if_worker();
@@ -90,7 +90,7 @@ pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) 
 struct Visit<'a> {
     registry: &'a Registry,
     guest: &'a Worker,
-    _member: Member,
+    _member: AwakeWorker,
 }
 
 impl Drop for Visit<'_> {

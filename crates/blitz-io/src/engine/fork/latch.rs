@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use super::registry::AbortOnUnwind;
 use crate::engine::{
-    pool::crowd,
+    pool::awake,
     preempt::handoff::{Blocked, is_worker},
     prim::{
         AtomicU64, AtomicUsize,
@@ -150,7 +150,7 @@ pub(crate) fn block(latch: &Latch, parker: &Parker) {
     let start = Instant::now();
     // Other threads may run long once they have the processor, so a thread on which tasks wait does
     // not yield to them.
-    while start.elapsed() < YIELDS && (!is_worker() || crowd::has_room()) {
+    while start.elapsed() < YIELDS && (!is_worker() || awake::has_room()) {
         if latch.is_set() {
             return;
         }

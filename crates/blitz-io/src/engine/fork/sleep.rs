@@ -150,7 +150,7 @@ impl Sleep {
         while self.idle.is_asleep(worker) {
             let woken = match works {
                 true => self.idle.wake_self_for_work(worker),
-                false => self.idle.wake_self_alone(worker),
+                false => self.idle.wake_self_not_searching(worker),
             };
             if woken == SelfWoken::Awake {
                 return if works { Woken::Searching } else { Woken::Alone };

@@ -8,7 +8,7 @@
 //! because on a small machine the thread that would give them work needs a processor, too. A worker
 //! that waits for a latch runs jobs meanwhile, any that it finds.
 //!
-//! Both go on for some rounds, while there is room (`pool/crowd.rs`), and then the worker sleeps
+//! Both go on for some rounds, while there is room (`pool/awake.rs`), and then the worker sleeps
 //! (`sleep`).
 //!
 //! # Invariants
@@ -28,7 +28,7 @@ use super::{
     stack::Stack,
 };
 use crate::engine::{
-    pool::crowd::Member,
+    pool::awake::AwakeWorker,
     preempt::handoff::Blocked,
     prim::{AtomicBool, AtomicU64, Ordering::Relaxed, per_thread, rng::Rng, spin_loop, thread},
 };
@@ -272,7 +272,7 @@ impl Worker {
         let blocked = Blocked::if_worker();
         // The thread is counted once, however deeply its waits are nested.
         let is_first = self.is_lent() && !self.waits.load(Relaxed);
-        let member = is_first.then(Member::new);
+        let member = is_first.then(AwakeWorker::new);
         if is_first {
             // Relaxed, all three: only this thread touches it.
             self.waits.store(true, Relaxed);
@@ -393,7 +393,7 @@ impl Watched for Worker {
 /// Makes the calling thread worker `index` until the pool ends.
 pub(crate) fn run(registry: &Arc<Registry>, index: usize) {
     let worker = &registry.workers[index];
-    let _member = Member::new();
+    let _member = AwakeWorker::new();
     enter(worker);
     registry.mark_primed();
     if let Some(handler) = &registry.on_start {

@@ -12,9 +12,9 @@ use super::Local;
 use crate::engine::work::current;
 
 /// One entered set, and the link to the set that was entered before it.
-struct Link {
+struct SetLink {
     set: *const Local,
-    outer: Cell<*const Link>,
+    outer: Cell<*const SetLink>,
 }
 
 /// Returns the set that was entered last on this thread.
@@ -27,36 +27,36 @@ pub(crate) fn entered() -> Option<Local> {
 
 /// Calls `f` inside the set.
 pub(super) fn within<R>(set: &Local, f: impl FnOnce() -> R) -> R {
-    let link = Link { set, outer: Cell::new(innermost()) };
-    // SAFETY: obligation 1 of `enter`: `Leave` removes the link before this frame ends, and the
-    // frame keeps `set` borrowed.
+    let link = SetLink { set, outer: Cell::new(innermost()) };
+    // SAFETY: obligation 1 of `enter`: `UnlinkOnDrop` removes the link before this frame ends, and
+    // the frame keeps `set` borrowed.
     unsafe { enter(&raw const link) };
-    let _leave = Leave(&raw const link);
+    let _unlink = UnlinkOnDrop(&raw const link);
     f()
 }
 
 /// Guard that keeps this thread inside a set until it is dropped.
-pub(crate) struct Inside {
-    link: *const Link,
+pub(crate) struct EnteredSet {
+    link: *const SetLink,
     /// Makes the guard `!Send`, because its link is in a chain of this thread.
-    here: PhantomData<*const ()>,
+    _not_send: PhantomData<*const ()>,
 }
 
-impl Inside {
+impl EnteredSet {
     /// Enters the set on this thread.
     pub(crate) fn new(set: &Local) -> Self {
         let set = Box::into_raw(Box::new(set.clone()));
-        let link = Box::into_raw(Box::new(Link { set, outer: Cell::new(innermost()) }));
+        let link = Box::into_raw(Box::new(SetLink { set, outer: Cell::new(innermost()) }));
         // SAFETY: obligation 1 of `enter`: `drop` removes the link before the link and the set
         // are freed.
         unsafe { enter(link) };
-        Self { link, here: PhantomData }
+        Self { link, _not_send: PhantomData }
     }
 }
 
-impl Drop for Inside {
+impl Drop for EnteredSet {
     fn drop(&mut self) {
-        drop(Leave(self.link));
+        drop(UnlinkOnDrop(self.link));
         // SAFETY: `new` made both pointers with `Box::into_raw`, and the link is out of the
         // chain.
         let set = unsafe {
@@ -68,25 +68,25 @@ impl Drop for Inside {
 }
 
 /// Returns the innermost link of this thread, or null.
-fn innermost() -> *const Link {
+fn innermost() -> *const SetLink {
     current::with(|current| current.local.get()).cast()
 }
 
 /// Puts a link in front of the chain of this thread.
 ///
 /// # Safety
-/// 1. The link stays where it is, and its set alive, until `Leave` has removed it.
-unsafe fn enter(link: *const Link) {
+/// 1. The link stays where it is, and its set alive, until `UnlinkOnDrop` has removed it.
+unsafe fn enter(link: *const SetLink) {
     current::with(|current| current.local.set(link.cast()));
 }
 
 /// Guard that removes a link from the chain, wherever it is by now.
-struct Leave(*const Link);
+struct UnlinkOnDrop(*const SetLink);
 
-impl Drop for Leave {
+impl Drop for UnlinkOnDrop {
     fn drop(&mut self) {
-        // SAFETY: the owner of the link creates `Leave` and frees the link only after this, so it
-        // is alive.
+        // SAFETY: the owner of the link creates `UnlinkOnDrop` and frees the link only after this,
+        // so it is alive.
         let outer = unsafe { &*self.0 }.outer.get();
         if ptr::eq(innermost(), self.0) {
             current::with(|current| current.local.set(outer.cast()));

@@ -6,7 +6,7 @@
 //!
 //! # Protocol
 //! An entry that the set's own thread places goes to `fifo`, which only that thread uses. An
-//! entry that another thread places goes to `arrivals`, and the drivers are woken ([`bell`]).
+//! entry that another thread places goes to `arrivals`, and the drivers are woken ([`notifier`]).
 //! Only the set's thread takes entries out.
 //!
 //! The end of a set, all of it on the set's thread:
@@ -29,7 +29,7 @@
 //! once its poll is over.
 //!
 //! # Invariants
-//! - *One thread*: `held` is accessed only by the thread with the number `owner`. Numbers are not
+//! - *One thread*: `state` is accessed only by the thread with the number `owner`. Numbers are not
 //!   reused, so a set that is leaked and outlives its thread is accessed by no thread.
 //! - *Futures stay*: every future of the set is polled and dropped by that thread. Before E4 no
 //!   other thread takes entries out; after E2 no future is left.
@@ -54,7 +54,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use self::bell::{Bell, Driver};
+use self::notifier::{LocalNotifier, SetDriverId};
 use super::{
     prim::{UnsafeCell, clock::TimestampUnit, weakened},
     queue::{Chain, injector::Injector},
@@ -70,7 +70,7 @@ use super::{
     },
 };
 
-pub(crate) mod bell;
+pub(crate) mod notifier;
 pub(crate) mod context;
 #[cfg(test)]
 mod models;
@@ -88,7 +88,7 @@ const ARRIVALS_FIRST: u8 = 31;
 pub(crate) struct Local {
     shared: Arc<Shared>,
     /// Makes the handle `!Send`, because it must stay on its thread.
-    here: PhantomData<*const ()>,
+    _not_send: PhantomData<*const ()>,
 }
 
 /// The part of a set that other threads reach.
@@ -97,20 +97,20 @@ struct Shared {
     owner: u64,
     /// Entries that other threads placed.
     arrivals: Injector<Task>,
-    bell: Bell,
-    held: UnsafeCell<Held>,
+    notifier: LocalNotifier,
+    state: UnsafeCell<LocalState>,
 }
 
-// SAFETY: `held` is accessed on the set's thread only (`owner`). The last reference may be
-// dropped on any thread, but then `held` has only plain words left: E3 emptied the chain, and a
+// SAFETY: `state` is accessed on the set's thread only (`owner`). The last reference may be
+// dropped on any thread, but then `state` has only plain words left: E3 emptied the chain, and a
 // set that was never ended keeps a reference to itself through its arena.
 unsafe impl Send for Shared {}
-// SAFETY: `held` is accessed on the set's thread only (`owner`); locks guard `arrivals` and
-// `bell`.
+// SAFETY: `state` is accessed on the set's thread only (`owner`); locks guard `arrivals` and
+// `notifier`.
 unsafe impl Sync for Shared {}
 
 /// The part of a set that only its thread accesses.
-struct Held {
+struct LocalState {
     /// Entries that this thread placed.
     fifo: Chain<Task>,
     /// The arena of the tasks: created for the first task, closed when the set ends.
@@ -118,7 +118,7 @@ struct Held {
     /// Number of tasks that have not completed.
     alive: usize,
     /// Counts the searches for an entry.
-    looks: u8,
+    searches: u8,
     /// True while a caller on this thread takes entries out, and will check again for more.
     running: bool,
     /// Set when the set has ended, or is ending: new tasks are refused.
@@ -134,7 +134,7 @@ struct Held {
 /// The work that is left after a turn.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum Remaining {
     /// Entries are left: the driver must be polled again.
     Entries,
     /// Only tasks that wait to be woken are left.
@@ -146,11 +146,11 @@ pub(crate) enum Left {
 impl Local {
     /// Creates a set for the calling thread.
     pub(crate) fn new() -> Self {
-        let held = Held {
+        let state = LocalState {
             fifo: Chain::new(),
             arena: None,
             alive: 0,
-            looks: 0,
+            searches: 0,
             running: false,
             closed: false,
             ends_on_panic: false,
@@ -160,10 +160,10 @@ impl Local {
         let shared = Arc::new(Shared {
             owner: current::thread(),
             arrivals: Injector::new(),
-            bell: Bell::new(),
-            held: UnsafeCell::new(held),
+            notifier: LocalNotifier::new(),
+            state: UnsafeCell::new(state),
         });
-        Self { shared, here: PhantomData }
+        Self { shared, _not_send: PhantomData }
     }
 
     /// Creates a task and queues it. If the set has ended, the task is cancelled at once.
@@ -172,13 +172,13 @@ impl Local {
         future: F,
         label: Label<X>,
     ) -> JoinHandle<F::Output> {
-        if self.held(|held| held.closed) {
+        if self.state(|state| state.closed) {
             return self.spawn_ended(future, label);
         }
         // SAFETY: the set's thread holds the arena, this is that thread, and nothing of the arena
         // is borrowed.
         let (task, header) = unsafe { Arena::spawn(self.arena(), future, label) };
-        self.held(|held| held.alive += 1);
+        self.state(|state| state.alive += 1);
         self.place(task);
         // SAFETY: `header` carries the join reference of a new task with that output type.
         unsafe { JoinHandle::new(header) }
@@ -207,74 +207,74 @@ impl Local {
     }
 
     /// Returns an identifier for one more driver.
-    pub(crate) fn driver(&self) -> Driver {
-        self.held(|held| {
-            held.drivers += 1;
-            Driver(held.drivers)
+    pub(crate) fn driver(&self) -> SetDriverId {
+        self.state(|state| {
+            state.drivers += 1;
+            SetDriverId(state.drivers)
         })
     }
 
     /// Polls a driver once: `root` first, if it has one, then tasks.
     pub(crate) fn poll<T>(
         &self,
-        driver: Driver,
+        driver: SetDriverId,
         cx: &mut Context<'_>,
         root: impl FnOnce(&mut Context<'_>) -> Poll<T>,
-    ) -> Result<T, Left> {
+    ) -> Result<T, Remaining> {
         self.inside(|| {
             if !weakened!("local_registers_first") {
-                self.shared.bell.leave(driver, cx.waker());
+                self.shared.notifier.register(driver, cx.waker());
             }
             if let Poll::Ready(output) = root(cx) {
                 return Ok(output);
             }
-            let left = self.run();
+            let remaining = self.run();
             if weakened!("local_registers_first") {
-                self.shared.bell.leave(driver, cx.waker());
+                self.shared.notifier.register(driver, cx.waker());
             }
-            Err(left)
+            Err(remaining)
         })
     }
 
     /// Removes a driver. If entries are left, the other drivers are woken for them.
-    pub(crate) fn leave(&self, driver: Driver) {
-        self.shared.bell.forget(driver);
+    pub(crate) fn leave(&self, driver: SetDriverId) {
+        self.shared.notifier.unregister(driver);
         if self.has_entries() {
-            self.shared.bell.ring();
+            self.shared.notifier.notify();
         }
     }
 
     /// Sets whether, from now on, the panic of a task ends the set.
     pub(crate) fn end_on_panic(&self, ends: bool) {
-        self.held(|held| held.ends_on_panic = ends);
+        self.state(|state| state.ends_on_panic = ends);
     }
 
     /// Runs at most as many tasks as one turn allows.
     ///
     /// # Panics
     /// If a task panicked and the policy is that this ends the set.
-    fn run(&self) -> Left {
+    fn run(&self) -> Remaining {
         self.check();
         let now = TimestampUnit::Millis.now();
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.next() else { break };
             let completed = poll::run_within(task, now);
             // Saturating, because a set that ended meanwhile has reset the count to zero.
-            self.held(|held| held.alive = held.alive.saturating_sub(usize::from(completed)));
+            self.state(|state| state.alive = state.alive.saturating_sub(usize::from(completed)));
             self.check();
         }
         self.sweep();
         if self.has_entries() {
-            return Left::Entries;
+            return Remaining::Entries;
         }
-        let alive = self.held(|held| held.alive);
-        if alive > 0 { Left::Tasks } else { Left::Nothing }
+        let alive = self.state(|state| state.alive);
+        if alive > 0 { Remaining::Tasks } else { Remaining::Nothing }
     }
 
     /// Panics if a task has panicked and that ends the set.
     #[inline]
     fn check(&self) {
-        if self.held(|held| held.failed) {
+        if self.state(|state| state.failed) {
             self.fail();
         }
     }
@@ -283,7 +283,7 @@ impl Local {
     #[cold]
     fn fail(&self) -> ! {
         // Woken before the end, because it removes their wakers and each of them must panic too.
-        self.shared.bell.ring();
+        self.shared.notifier.notify();
         self.end();
         panic!(
             "a spawned task panicked and the LocalSet is configured to shutdown on unhandled \
@@ -294,23 +294,23 @@ impl Local {
 
     /// Takes the next entry to run.
     fn next(&self) -> Option<Task> {
-        let arrivals_first = self.held(|held| {
-            held.looks = held.looks.wrapping_add(1);
-            held.looks.is_multiple_of(ARRIVALS_FIRST)
+        let arrivals_first = self.state(|state| {
+            state.searches = state.searches.wrapping_add(1);
+            state.searches.is_multiple_of(ARRIVALS_FIRST)
         });
-        let own = || self.held(|held| held.fifo.pop_front());
+        let own = || self.state(|state| state.fifo.pop_front());
         let sent = || self.shared.arrivals.pop();
         if arrivals_first { sent().or_else(own) } else { own().or_else(sent) }
     }
 
     /// Returns true if there are entries to run.
     fn has_entries(&self) -> bool {
-        self.held(|held| !held.fifo.is_empty()) || !self.shared.arrivals.is_empty()
+        self.state(|state| !state.fifo.is_empty()) || !self.shared.arrivals.is_empty()
     }
 
     /// Reclaims the memory of tasks that other threads released last.
     fn sweep(&self) {
-        if let Some(arena) = self.held(|held| held.arena) {
+        if let Some(arena) = self.state(|state| state.arena) {
             // SAFETY: the set's thread holds the arena, this is that thread, and nothing of the
             // arena is borrowed.
             unsafe { Arena::sweep(arena) };
@@ -321,9 +321,9 @@ impl Local {
     /// first.
     pub(crate) fn end(&self) {
         self.inside(|| {
-            let arena = self.held(|held| {
-                held.closed = true;
-                held.arena.take()
+            let arena = self.state(|state| {
+                state.closed = true;
+                state.arena.take()
             });
             if weakened!("local_stops_first") {
                 self.empty_queues();
@@ -339,21 +339,21 @@ impl Local {
                     }
                 }
             }
-            self.held(|held| held.alive = 0);
+            self.state(|state| state.alive = 0);
             self.empty_queues();
             if let Some(arena) = arena {
                 // SAFETY: this thread holds the arena, nothing of it is borrowed, and `take` above
-                // removed it from `held`, so it is closed once and not used again.
+                // removed it from `state`, so it is closed once and not used again.
                 unsafe { Arena::close(arena) };
             }
         });
-        self.shared.bell.forget_all();
+        self.shared.notifier.clear();
     }
 
     /// Empties both queues: steps E3 and E4. All entries are of stopped tasks, so dropping them
     /// at most frees memory, or, on this thread, drops the future of a task that was running.
     fn empty_queues(&self) {
-        while let Some(task) = self.held(|held| held.fifo.pop_front()) {
+        while let Some(task) = self.state(|state| state.fifo.pop_front()) {
             drop(task);
         }
         if !weakened!("local_closes") {
@@ -369,20 +369,20 @@ impl Local {
     /// blocking is not allowed, blocking in place is forbidden too, because the other tasks of
     /// the set would wait.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore<'a> {
+        struct RestoreRunning<'a> {
             set: &'a Local,
             running: bool,
             blocking: BlockingPolicy,
         }
-        impl Drop for Restore<'_> {
+        impl Drop for RestoreRunning<'_> {
             fn drop(&mut self) {
-                self.set.held(|held| held.running = self.running);
+                self.set.state(|state| state.running = self.running);
                 current::with(|current| current.blocking.set(self.blocking));
             }
         }
-        let running = self.held(|held| std::mem::replace(&mut held.running, true));
+        let running = self.state(|state| std::mem::replace(&mut state.running, true));
         let blocking = current::with(|current| current.blocking.get());
-        let _restore = Restore { set: self, running, blocking };
+        let _restore = RestoreRunning { set: self, running, blocking };
         if blocking != BlockingPolicy::Allowed {
             current::with(|current| current.blocking.set(BlockingPolicy::Forbidden));
         }
@@ -397,19 +397,19 @@ impl Local {
 
     /// Returns the arena of the set's tasks, creating it for the first one.
     fn arena(&self) -> NonNull<Arena> {
-        if let Some(arena) = self.held(|held| held.arena) {
+        if let Some(arena) = self.state(|state| state.arena) {
             return arena;
         }
         let arena = Arena::new(self.shared.clone());
-        self.held(|held| *held.arena.insert(arena))
+        self.state(|state| *state.arena.insert(arena))
     }
 
     /// Calls `f` with the part that only the set's thread accesses.
     #[inline]
-    fn held<R>(&self, f: impl FnOnce(&mut Held) -> R) -> R {
+    fn state<R>(&self, f: impl FnOnce(&mut LocalState) -> R) -> R {
         // SAFETY: 1. A `Local` does not leave its thread, so this is the set's thread. 2. Every
-        // closure passed here only accesses fields of `held`.
-        unsafe { self.shared.held(f) }
+        // closure passed here only accesses fields of `state`.
+        unsafe { self.shared.state(f) }
     }
 }
 
@@ -420,10 +420,10 @@ impl Shared {
     /// 1. The caller is on the set's thread.
     /// 2. `f` runs no code but ours, and does not call this function again.
     #[inline]
-    unsafe fn held<R>(&self, f: impl FnOnce(&mut Held) -> R) -> R {
+    unsafe fn state<R>(&self, f: impl FnOnce(&mut LocalState) -> R) -> R {
         // SAFETY: no other thread has a reference (obligation 1), and no caller up the stack has
         // one (obligation 2).
-        self.held.with_mut(|held| f(unsafe { &mut *held }))
+        self.state.with_mut(|state| f(unsafe { &mut *state }))
     }
 
     /// Queues an entry that the set's own thread places.
@@ -434,30 +434,30 @@ impl Shared {
         // SAFETY: 1. Our own obligation 1: the caller is on the set's thread. 2. `push_back` only
         // links the entry into our chain.
         let running = unsafe {
-            self.held(|held| {
-                held.fifo.push_back(task);
-                held.running
+            self.state(|state| {
+                state.fifo.push_back(task);
+                state.running
             })
         };
         if !running {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
     /// Returns true if the calling thread is the set's thread.
-    fn is_here(&self) -> bool {
+    fn is_owner_thread(&self) -> bool {
         self.owner == current::thread() || weakened!("local_owner_check")
     }
 }
 
 impl Schedule for Shared {
     fn place(&self, task: Task, _origin: Origin) {
-        if self.is_here() {
-            // SAFETY: `is_here` has just returned true, so this is the set's thread.
+        if self.is_owner_thread() {
+            // SAFETY: `is_owner_thread` has just returned true, so this is the set's thread.
             return unsafe { self.place_here(task) };
         }
         match self.arrivals.push(task) {
-            Ok(()) => self.bell.ring(),
+            Ok(()) => self.notifier.notify(),
             // The set has ended and all its tasks are complete, so this entry is the last that is
             // left of one. Dropping it frees the memory.
             Err(task) => drop(task),
@@ -466,14 +466,15 @@ impl Schedule for Shared {
 
     fn cells_wait(&self, _arena: NonNull<Arena>) {
         // Wakes the drivers, because every turn sweeps, also one that finds no entry.
-        self.bell.ring();
+        self.notifier.notify();
     }
 
     fn task_panicked(&self) {
         // Always true, because futures are polled on the set's thread only.
-        if self.is_here() {
-            // SAFETY: 1. `is_here` has just returned true. 2. The closure only writes a flag.
-            unsafe { self.held(|held| held.failed |= held.ends_on_panic) };
+        if self.is_owner_thread() {
+            // SAFETY: 1. `is_owner_thread` has just returned true. 2. The closure only writes a
+            // flag.
+            unsafe { self.state(|state| state.failed |= state.ends_on_panic) };
         }
     }
 }

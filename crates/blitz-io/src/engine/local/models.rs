@@ -8,28 +8,28 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Left, Local, Shared};
+use super::{Local, Remaining, Shared};
 use crate::engine::{
     prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, ids::Tally, lock, model, thread},
     work::task::handle::JoinHandle,
 };
 
 /// A place where a task leaves its waker for another thread.
-type Slot = Arc<Mutex<Option<Waker>>>;
+type WakerSlot = Arc<Mutex<Option<Waker>>>;
 
 /// Records on which thread it was dropped.
-struct Witness {
+struct DropWitness {
     owner_thread: thread::ThreadId,
     dropped: std::sync::Arc<Tally>,
 }
 
-impl Witness {
+impl DropWitness {
     fn new(dropped: &std::sync::Arc<Tally>) -> Self {
         Self { owner_thread: thread::current().id(), dropped: dropped.clone() }
     }
 }
 
-impl Drop for Witness {
+impl Drop for DropWitness {
     fn drop(&mut self) {
         assert_eq!(thread::current().id(), self.owner_thread, "a future left its thread");
         self.dropped.add();
@@ -38,9 +38,9 @@ impl Drop for Witness {
 
 /// Counts how often the driver was woken.
 #[derive(Default)]
-struct Calls(Tally);
+struct WakeCount(Tally);
 
-impl Wake for Calls {
+impl Wake for WakeCount {
     fn wake(self: std::sync::Arc<Self>) {
         self.0.add();
     }
@@ -51,16 +51,17 @@ fn spawn<F: Future + 'static>(set: &Local, future: F) -> JoinHandle<F::Output> {
 }
 
 /// Runs one turn of the set, for a driver without a future of its own.
-fn turn(set: &Local, calls: &std::sync::Arc<Calls>) -> Left {
+fn turn(set: &Local, calls: &std::sync::Arc<WakeCount>) -> Remaining {
     let waker = Waker::from(calls.clone());
     let mut cx = Context::from_waker(&waker);
-    let Err(left) = set.poll(super::Driver::first(), &mut cx, |_| Poll::<Infallible>::Pending);
-    left
+    let Err(remaining) =
+        set.poll(super::SetDriverId::first(), &mut cx, |_| Poll::<Infallible>::Pending);
+    remaining
 }
 
 /// Spawns a task that leaves its waker and waits for ever, and polls it once.
-fn parked(set: &Local, witness: Witness) -> (JoinHandle<()>, Waker) {
-    let slot = Slot::default();
+fn parked(set: &Local, witness: DropWitness) -> (JoinHandle<()>, Waker) {
+    let slot = WakerSlot::default();
     let handle = spawn(set, {
         let slot = slot.clone();
         async move {
@@ -73,7 +74,7 @@ fn parked(set: &Local, witness: Witness) -> (JoinHandle<()>, Waker) {
             pending::<()>().await;
         }
     });
-    assert_eq!(turn(set, &std::sync::Arc::default()), Left::Tasks);
+    assert_eq!(turn(set, &std::sync::Arc::default()), Remaining::Tasks);
     let waker = lock(&slot).take().expect("the task was polled");
     (handle, waker)
 }
@@ -87,9 +88,9 @@ fn assert_gone(set: &Weak<Shared>) {
 #[test]
 fn a_wake_against_a_poll_is_seen_or_calls_again() {
     model(|| {
-        let (set, calls) = (Local::new(), std::sync::Arc::new(Calls::default()));
+        let (set, calls) = (Local::new(), std::sync::Arc::new(WakeCount::default()));
         let flag = Arc::new(AtomicUsize::new(0));
-        let slot = Slot::default();
+        let slot = WakerSlot::default();
         let handle = spawn(&set, {
             let (flag, slot) = (flag.clone(), slot.clone());
             poll_fn(move |cx| {
@@ -102,19 +103,19 @@ fn a_wake_against_a_poll_is_seen_or_calls_again() {
             })
         });
         // One turn and one wake-up in vain, so that no waker is registered when the race begins.
-        assert_eq!(turn(&set, &calls), Left::Tasks);
-        set.shared.bell.ring();
+        assert_eq!(turn(&set, &calls), Remaining::Tasks);
+        set.shared.notifier.notify();
         let before = calls.0.get();
         let waker = lock(&slot).take().expect("the task was polled");
         let other = thread::spawn(move || {
             flag.store(1, Relaxed);
             waker.wake();
         });
-        let seen = turn(&set, &calls) == Left::Nothing;
+        let seen = turn(&set, &calls) == Remaining::Nothing;
         other.join().unwrap();
         if !seen {
             assert!(calls.0.get() > before, "nobody would come for the task");
-            assert_eq!(turn(&set, &calls), Left::Nothing);
+            assert_eq!(turn(&set, &calls), Remaining::Nothing);
         }
         assert!(handle.is_finished());
         set.end();
@@ -126,9 +127,9 @@ fn a_wake_against_completion_frees_once() {
     model(|| {
         let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
         let gone = std::sync::Arc::downgrade(&set.shared);
-        let slot = Slot::default();
+        let slot = WakerSlot::default();
         let handle = spawn(&set, {
-            let (witness, slot) = (Witness::new(&dropped), slot.clone());
+            let (witness, slot) = (DropWitness::new(&dropped), slot.clone());
             let mut polled = false;
             poll_fn(move |cx| {
                 let _witness = &witness;
@@ -141,12 +142,12 @@ fn a_wake_against_completion_frees_once() {
             })
         });
         drop(handle);
-        let calls = std::sync::Arc::new(Calls::default());
+        let calls = std::sync::Arc::new(WakeCount::default());
         let task = set.next().expect("it was spawned");
         assert!(!crate::engine::work::task::poll::run(task, 0));
         let waker = lock(&slot).take().expect("the task was polled");
         let other = thread::spawn(move || waker.wake());
-        assert_eq!(turn(&set, &calls), Left::Nothing);
+        assert_eq!(turn(&set, &calls), Remaining::Nothing);
         assert_eq!(dropped.get(), 1);
         set.end();
         drop(set);
@@ -160,7 +161,7 @@ fn a_wake_against_the_end_drops_the_future_on_its_thread() {
     model(|| {
         let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
         let gone = std::sync::Arc::downgrade(&set.shared);
-        let (handle, waker) = parked(&set, Witness::new(&dropped));
+        let (handle, waker) = parked(&set, DropWitness::new(&dropped));
         let other = thread::spawn(move || {
             waker.wake_by_ref();
             drop(waker);
@@ -180,13 +181,13 @@ fn an_abort_against_the_end_drops_the_future_on_its_thread() {
         let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
         let gone = std::sync::Arc::downgrade(&set.shared);
         let handle = spawn(&set, {
-            let witness = Witness::new(&dropped);
+            let witness = DropWitness::new(&dropped);
             async move {
                 let _witness = witness;
                 pending::<()>().await;
             }
         });
-        assert_eq!(turn(&set, &std::sync::Arc::default()), Left::Tasks);
+        assert_eq!(turn(&set, &std::sync::Arc::default()), Remaining::Tasks);
         let abort = handle.abort_handle();
         drop(handle);
         let other = thread::spawn(move || abort.abort());
@@ -205,7 +206,7 @@ fn a_push_against_the_end_leaves_nothing_behind() {
     model(|| {
         let (set, dropped) = (Local::new(), std::sync::Arc::new(Tally::default()));
         let gone = std::sync::Arc::downgrade(&set.shared);
-        let wakers = [(); 2].map(|()| parked(&set, Witness::new(&dropped)).1);
+        let wakers = [(); 2].map(|()| parked(&set, DropWitness::new(&dropped)).1);
         let others = wakers.map(|waker| thread::spawn(move || waker.wake()));
         set.end();
         assert_eq!(dropped.get(), 2);

@@ -7,12 +7,12 @@ use std::{
 
 use super::{
     Config, Pool,
-    counters::Counters,
-    crowd::Member,
-    duty::Usefulness,
-    find::{Pace, Patience},
+    awake::AwakeWorker,
+    counters::CoreCounters,
+    find::{Pace, SpinPolicy},
     histogram::Histogram,
-    lifo::LifoSlot,
+    lifo::TaskLifoSlot,
+    poller::PollerUsefulness,
 };
 use crate::engine::{
     preempt::handoff::Handoff,
@@ -60,11 +60,11 @@ pub(crate) struct Core {
     /// True if this core counts as searching in `idle`.
     pub(crate) searching: bool,
     /// Cores that kept up with their queues in the last search, by the lower six bits of their
-    /// indices; see `find::is_left_alone`.
+    /// indices; see `find::is_skipped`.
     pub(crate) keep_up: u64,
     /// Number of tasks in a row that came from the LIFO slot.
     pub(crate) lifo_streak: u8,
-    pub(crate) patience: Patience,
+    pub(crate) spin_policy: SpinPolicy,
     /// True if tasks are stamped with the exact time.
     pub(crate) exact: bool,
     /// True if there are no thieves and no exact time, so that every entry goes to the end of
@@ -72,22 +72,22 @@ pub(crate) struct Core {
     pub(crate) is_plain: bool,
     /// Time since this core last looked after the I/O driver and the timers, up to the last
     /// reading of the clock.
-    pub(crate) since_look_ns: u64,
+    pub(crate) since_maintenance_ns: u64,
     /// True if it is time to look after the I/O driver and the timers.
-    pub(crate) look_is_due: bool,
+    pub(crate) maintenance_is_due: bool,
     /// True if the last look at the driver found events, so the next one likely does. With
     /// nothing to run, the core then looks before it searches, because a look costs less, and the
     /// tasks that it wakes are this core's.
-    pub(crate) events_come: bool,
+    pub(crate) expects_events: bool,
     /// True while entries belong to a batch: they are queued in order, and with at most one
     /// wake-up of a helper.
     pub(crate) batch: bool,
     /// The part of a batch that goes to the injector, behind the tasks that are there.
-    pub(crate) held_back: Chain<Task>,
-    /// True if the rest of the batch goes to `held_back`.
-    pub(crate) holds_back: bool,
+    pub(crate) batch_overflow: Chain<Task>,
+    /// True if the rest of the batch goes to `batch_overflow`.
+    pub(crate) batch_overflows: bool,
     /// Counts the core's thread as awake in the process, once a thread of the pool runs the core.
-    member: Option<Member>,
+    awake: Option<AwakeWorker>,
 }
 
 // SAFETY: everything in it may move to another thread; the holder of the core is the holder of
@@ -97,17 +97,17 @@ unsafe impl Send for Core {}
 /// The part of a core that other threads may touch.
 pub(crate) struct Remote {
     pub(crate) thief: Thief<Task>,
-    pub(crate) lifo: CachePadded<LifoSlot>,
+    pub(crate) lifo: CachePadded<TaskLifoSlot>,
     pub(crate) parker: CachePadded<Parker>,
     /// Written only by the core's holder, read by any thread.
-    pub(crate) counters: CachePadded<Counters>,
+    pub(crate) counters: CachePadded<CoreCounters>,
     /// The core's `Arena`, to recognise it.
     pub(crate) arena: AtomicPtr<Arena>,
     /// True while the arena's list may be read by other threads: from the core's creation to its
     /// end.
     pub(crate) open: Mutex<bool>,
     /// Written and read only by the core's holder.
-    pub(crate) duty: CachePadded<Usefulness>,
+    pub(crate) poller_usefulness: CachePadded<PollerUsefulness>,
     /// Histogram of poll durations; written only by the core's holder, read by any thread.
     pub(crate) poll_times: Option<Histogram>,
     pub(crate) latencies: Option<Histogram>,
@@ -122,12 +122,12 @@ impl Remote {
         let (owner, thief) = ring::ring();
         let remote = Self {
             thief,
-            lifo: CachePadded::new(LifoSlot::new()),
+            lifo: CachePadded::new(TaskLifoSlot::new()),
             parker: CachePadded::new(Parker::new()),
-            counters: CachePadded::new(Counters::default()),
+            counters: CachePadded::new(CoreCounters::default()),
             arena: AtomicPtr::new(std::ptr::null_mut()),
             open: Mutex::new(true),
-            duty: CachePadded::new(Usefulness::default()),
+            poller_usefulness: CachePadded::new(PollerUsefulness::default()),
             poll_times: config.poll_times.map(Histogram::new),
             latencies: config.latencies.map(Histogram::new),
             thread: Mutex::new(None),
@@ -158,25 +158,25 @@ impl Core {
             pace: Pace::new(&pool.config),
             searching: false,
             keep_up: 0,
-            since_look_ns: 0,
-            look_is_due: false,
-            events_come: false,
+            since_maintenance_ns: 0,
+            maintenance_is_due: false,
+            expects_events: false,
             batch: false,
-            held_back: Chain::new(),
-            holds_back: false,
+            batch_overflow: Chain::new(),
+            batch_overflows: false,
             lifo_streak: 0,
-            patience: Patience::new(),
+            spin_policy: SpinPolicy::new(),
             exact: pool.config.unit() == TimestampUnit::Micros,
             is_plain: !pool.config.threaded && pool.config.unit() != TimestampUnit::Micros,
-            member: None,
+            awake: None,
             pool,
         })
     }
 
     /// Counts the core as awake in the process while a thread runs it; called by that thread.
-    pub(crate) fn join_crowd(&mut self) {
+    pub(crate) fn count_as_awake(&mut self) {
         if self.pool.config.threaded {
-            self.member.get_or_insert_with(Member::new);
+            self.awake.get_or_insert_with(AwakeWorker::new);
         }
     }
 
@@ -188,7 +188,7 @@ impl Core {
     }
 
     #[inline(always)]
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &CoreCounters {
         &self.remote().counters
     }
 }

@@ -32,7 +32,7 @@ impl Counter {
 
 /// The counters of one core since it was created.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct CoreCounters {
     /// Tasks polled.
     pub(crate) polled: Counter,
     /// Entries pushed onto the core's own ring.
@@ -78,7 +78,7 @@ pub(crate) struct Counters {
 pub(crate) struct OutsideCounters {
     spawned: AtomicU64,
     stopped: AtomicU64,
-    /// Forced yields like [`Counters::forced_yields`], of the futures of `block_on`.
+    /// Forced yields like [`CoreCounters::forced_yields`], of the futures of `block_on`.
     forced_yields: Counter,
 }
 

@@ -44,12 +44,12 @@ pub(crate) fn core_of(pool: &Pool) -> Option<NonNull<Core>> {
 /// core finds them in the wheel.
 #[cfg(feature = "time")]
 #[inline]
-pub(crate) fn wheel_here(timers: &Timers) -> Option<usize> {
+pub(crate) fn current_wheel(timers: &Timers) -> Option<usize> {
     current::with(|current| {
         // SAFETY: `pool` is null, or the pool of the core that this thread holds, which keeps it
         // alive.
         let pool = unsafe { current.pool.get().cast::<Pool>().as_ref() }?;
-        let is_of_these = pool.duties.timers().is_some_and(|own| std::ptr::eq(&**own, timers));
+        let is_of_these = pool.drivers.timers().is_some_and(|own| std::ptr::eq(&**own, timers));
         is_of_these.then(|| current.index.get())
     })
 }
@@ -78,21 +78,21 @@ pub(crate) fn arena() -> NonNull<Arena> {
 
 /// Marks a thread that is starting the threads of a pool. The user's function that names them may
 /// start another pool meanwhile, so the marks form a chain.
-pub(crate) struct Starting(Box<Link>);
+pub(crate) struct StartingPool(Box<StartingLink>);
 
-struct Link {
+struct StartingLink {
     pool: *const Pool,
-    outer: *const Link,
+    outer: *const StartingLink,
 }
 
-impl Starting {
+impl StartingPool {
     /// Marks this thread; returns `None` if it is starting the threads of `pool` already.
     pub(crate) fn new(pool: &Pool) -> Option<Self> {
         if is_starting(pool) {
             return None;
         }
         current::with(|current| {
-            let link = Box::new(Link { pool, outer: current.starting.get().cast() });
+            let link = Box::new(StartingLink { pool, outer: current.starting.get().cast() });
             current.starting.set((&raw const *link).cast());
             Some(Self(link))
         })
@@ -101,7 +101,7 @@ impl Starting {
 
 /// Returns true if this thread is starting the threads of `pool`.
 pub(crate) fn is_starting(pool: &Pool) -> bool {
-    let mut link = current::with(|current| current.starting.get()).cast::<Link>();
+    let mut link = current::with(|current| current.starting.get()).cast::<StartingLink>();
     // SAFETY: links are boxed, and leave the chain before they are dropped.
     while let Some(starting) = unsafe { link.as_ref() } {
         if std::ptr::eq(starting.pool, pool) {
@@ -112,7 +112,7 @@ pub(crate) fn is_starting(pool: &Pool) -> bool {
     false
 }
 
-impl Drop for Starting {
+impl Drop for StartingPool {
     fn drop(&mut self) {
         current::with(|current| current.starting.set(self.0.outer.cast()));
     }
@@ -134,11 +134,11 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&mut Core) -> R) -> R {
 }
 
 /// A guard for the core that this thread holds, until it is released.
-pub(crate) struct Held {
+pub(crate) struct CoreGuard {
     _counting: current::CountingYields,
 }
 
-impl Held {
+impl CoreGuard {
     /// Makes `core` the core of this thread.
     pub(crate) fn new(core: Box<Core>) -> Self {
         *lock(&core.remote().thread) = Some(thread_id());
@@ -168,7 +168,7 @@ impl Held {
     }
 }
 
-/// Takes the core from this thread, if it holds one. Its [`Held`] is then empty.
+/// Takes the core from this thread, if it holds one. Its [`CoreGuard`] is then empty.
 pub(crate) fn take_core() -> Option<Box<Core>> {
     let _inside = inside();
     current::with(|current| {
@@ -179,10 +179,10 @@ pub(crate) fn take_core() -> Option<Box<Core>> {
         current.arena.set(None);
         current.pool.set(std::ptr::null());
         current::ended_with_core();
-        // SAFETY: `Held::new` got the pointer from a box, and it is taken once, because null is
-        // left.
+        // SAFETY: `CoreGuard::new` got the pointer from a box, and it is taken once, because null
+        // is left.
         let mut core = unsafe { Box::from_raw(core) };
-        core.give_batch();
+        core.flush_batch();
         Some(core)
     })
 }

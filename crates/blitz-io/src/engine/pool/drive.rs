@@ -12,7 +12,7 @@
 //! waiter.
 //!
 //! # Checked by
-//! `a_free_core_finds_a_waiter`, `a_waiter_that_comes_first_leaves_the_line`,
+//! `a_free_core_finds_a_waiter`, `a_waiter_that_comes_first_leaves_the_queue`,
 //! `a_second_wake_of_a_block_on_is_not_lost`; weakened as `drive_passes_on`,
 //! `drive_first_leaves`, `root_sees_second_wake`.
 
@@ -24,7 +24,15 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::{Pool, core::Core, current, current::Held, duty, park, stop, timing};
+use super::{
+    Pool,
+    core::Core,
+    current,
+    current::CoreGuard,
+    park,
+    poller::{self, Maintenance},
+    stop, timing,
+};
 use crate::engine::{
     preempt::{WatchRecord, block_on::WatchedBlockOn},
     prim::{
@@ -35,7 +43,7 @@ use crate::engine::{
         weakened,
     },
     work::{
-        current as words,
+        current as thread_context,
         current::{BlockingPolicy, CountingYields, LeaseGuard},
         task::{
             arena,
@@ -74,13 +82,13 @@ impl<C> FreeCores<C> {
     fn take_or_wait(&self, parker: &Arc<Parker>) -> Option<C> {
         let mut state = lock(&self.state);
         let core = state.cores.pop();
-        let stands = |waiter: &Arc<Parker>| Arc::ptr_eq(waiter, parker);
-        if core.is_none() && !state.waiters.iter().any(stands) {
+        let is_same = |waiter: &Arc<Parker>| Arc::ptr_eq(waiter, parker);
+        if core.is_none() && !state.waiters.iter().any(is_same) {
             state.waiters.push_back(parker.clone());
         }
         if core.is_some() && !weakened!("drive_first_leaves") {
             // A thread that comes before the one that was unparked must leave the wait queue.
-            state.waiters.retain(|waiter| !stands(waiter));
+            state.waiters.retain(|waiter| !is_same(waiter));
         }
         core
     }
@@ -88,7 +96,7 @@ impl<C> FreeCores<C> {
     pub(crate) fn put_back(&self, core: C) {
         let mut state = lock(&self.state);
         state.cores.push(core);
-        state.call_next();
+        state.unpark_next();
     }
 
     /// Leaves the wait queue. If a core is free, the token for it may have gone to this
@@ -97,14 +105,14 @@ impl<C> FreeCores<C> {
         let mut state = lock(&self.state);
         state.waiters.retain(|waiter| !Arc::ptr_eq(waiter, parker));
         if !state.cores.is_empty() && !weakened!("drive_passes_on") {
-            state.call_next();
+            state.unpark_next();
         }
     }
 }
 
 impl<C> State<C> {
     /// Unparks the first waiter. Parkers are the engine's own, so no user code runs.
-    fn call_next(&mut self) {
+    fn unpark_next(&mut self) {
         if let Some(parker) = self.waiters.pop_front() {
             parker.unpark();
         }
@@ -112,14 +120,14 @@ impl<C> State<C> {
 }
 
 /// The waker of a `block_on`: a flag, and the parker on which the thread may sleep.
-struct Root {
+struct RootWaker {
     woken: AtomicBool,
     parker: Arc<Parker>,
     /// The pool, if the thread may be parked with its core 0.
     pool: Option<Arc<Pool>>,
 }
 
-impl Root {
+impl RootWaker {
     /// Returns true if the root future was woken since the last call, and clears the flag.
     fn take_woken(&self) -> bool {
         // Check without a write first, because most of the time the flag is clear.
@@ -137,7 +145,7 @@ impl Root {
     }
 }
 
-impl Wake for Root {
+impl Wake for RootWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -168,7 +176,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
     let _hidden = LeaseGuard::hidden();
     let watched_block_on = pool.and_then(WatchedBlockOn::new);
     let _local_tasks_guard = watched_block_on.as_ref().map(WatchedBlockOn::attach);
-    let root = Arc::new(Root {
+    let root = Arc::new(RootWaker {
         woken: AtomicBool::new(false),
         parker: Arc::new(Parker::new()),
         pool: None,
@@ -176,7 +184,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
     let waker = Waker::from(root.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
-    let _caller = pool.and_then(|pool| pool.unhandled.call(&root.parker));
+    let _caller = pool.and_then(|pool| pool.unhandled.register(&root.parker));
     loop {
         check(pool);
         if let Poll::Ready(output) = poll_root(future.as_mut(), &mut cx) {
@@ -199,7 +207,7 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
 /// Parks a `block_on` of a pool whose tasks other threads run. No thread looks after the driver
 /// and the timers of a pool that is stopping, so everything that waits there is cancelled first
 /// (N4 of `stop`).
-fn park_in(pool: &Pool, root: &Root) {
+fn park_in(pool: &Pool, root: &RootWaker) {
     let _waiting = pool.wait_as_root();
     if pool.is_stopping() {
         pool.cancel_waits();
@@ -240,8 +248,8 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     // SAFETY: obligation 1 of `counting`: `pool` is borrowed for longer than the value lives.
     let _counting = unsafe { counting(pool) };
     let _hidden = LeaseGuard::hidden();
-    pool.assert_here();
-    let root = Arc::new(Root {
+    pool.assert_owner_thread();
+    let root = Arc::new(RootWaker {
         woken: AtomicBool::new(true),
         parker: Arc::new(Parker::new()),
         pool: Some(pool.clone()),
@@ -249,12 +257,12 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     let waker = Waker::from(root.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
-    let _line = Line { cores: &pool.free_cores, parker: &root.parker };
-    let _caller = pool.unhandled.call(&root.parker);
+    let _waiter = CoreWaiter { cores: &pool.free_cores, parker: &root.parker };
+    let _caller = pool.unhandled.register(&root.parker);
     loop {
         pool.unhandled.check();
         if let Some(core) = pool.free_cores.take_or_wait(&root.parker) {
-            let driven = Driven::new(core);
+            let driven = DrivenCore::new(core);
             return driven.run(&root, future, &mut cx);
         }
         if root.take_woken()
@@ -271,12 +279,12 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
 }
 
 /// A place in the wait queue for the core, which is left even if the future panics.
-struct Line<'a> {
+struct CoreWaiter<'a> {
     cores: &'a FreeCores,
     parker: &'a Arc<Parker>,
 }
 
-impl Drop for Line<'_> {
+impl Drop for CoreWaiter<'_> {
     fn drop(&mut self) {
         self.cores.leave(self.parker);
     }
@@ -304,9 +312,9 @@ fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Ou
 }
 
 /// A core held by a `block_on`; it is put back even if the future panics.
-struct Driven {
+struct DrivenCore {
     pool: Arc<Pool>,
-    held: Option<Held>,
+    guard: Option<CoreGuard>,
     /// Sets the thread-local state of another runtime aside, because a `block_on` may run inside a
     /// task of it.
     _lease_guard: LeaseGuard,
@@ -316,7 +324,7 @@ struct Driven {
     busy: bool,
 }
 
-impl Driven {
+impl DrivenCore {
     fn new(core: Box<Core>) -> Self {
         let pool = core.pool.clone();
         let watch_record = WatchRecord::begin(&pool, core.index);
@@ -325,13 +333,13 @@ impl Driven {
         let _lease_guard = unsafe {
             LeaseGuard::new(watch_record.as_ref().map(|watch_record| watch_record.lease()))
         };
-        Self { held: Some(Held::new(core)), pool, _lease_guard, watch_record, busy: false }
+        Self { guard: Some(CoreGuard::new(core)), pool, _lease_guard, watch_record, busy: false }
     }
 
     #[track_caller]
     fn run<F: Future>(
         mut self,
-        root: &Arc<Root>,
+        root: &Arc<RootWaker>,
         mut future: Pin<&mut F>,
         cx: &mut Context<'_>,
     ) -> F::Output {
@@ -350,7 +358,7 @@ impl Driven {
                     return output;
                 }
                 // A root that wakes itself all the time must not starve events and timers.
-                self.attend(Core::count_root);
+                self.maintain_if(Core::count_root_poll);
             }
             // A woken root has its turn when nothing is queued but tasks that have yielded, and
             // after a tick at the latest. So it sees the effects of the tasks that were woken
@@ -372,7 +380,7 @@ impl Driven {
                     }
                 }
                 ran += 1;
-                self.attend(Core::take_look);
+                self.maintain_if(Core::take_maintenance_due);
             }
             current::with_core(Core::undefer);
             if current::with_core(Core::take_tick) {
@@ -381,7 +389,7 @@ impl Driven {
             if ran == 0 && root.is_woken() {
                 // The root has yielded and there is no task to run, so it can only have yielded
                 // to events and timers.
-                self.attend(|_| true);
+                self.maintain_if(|_| true);
             } else if ran < self.pool.config.tick_polls && !root.is_woken() {
                 self.set_idle();
                 park::park(&self.pool, 0, || root.is_woken());
@@ -397,11 +405,11 @@ impl Driven {
     }
 }
 
-impl Driven {
+impl DrivenCore {
     /// Looks after driver and timers, if `is_due` returns true.
-    fn attend(&self, is_due: impl FnOnce(&mut Core) -> bool) {
+    fn maintain_if(&self, is_due: impl FnOnce(&mut Core) -> bool) {
         if current::with_core(is_due) {
-            duty::attend(&self.pool, 0, duty::Look::Between);
+            poller::maintain(&self.pool, 0, Maintenance::BetweenTasks);
         }
     }
 
@@ -425,15 +433,15 @@ impl Driven {
     /// Ends the core, and with it every task, on this thread.
     #[cold]
     fn end(&mut self) {
-        let held = self.held.take().expect("a core is ended once");
-        stop::end_core(held.release());
+        let guard = self.guard.take().expect("a core is ended once");
+        stop::end_core(guard.release());
     }
 }
 
-impl Drop for Driven {
+impl Drop for DrivenCore {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.pool.free_cores.put_back(held.release());
+        if let Some(guard) = self.guard.take() {
+            self.pool.free_cores.put_back(guard.release());
         }
     }
 }
@@ -452,7 +460,7 @@ impl NoBlocking {
     /// Marks the thread; returns `None` if it is marked already. `kind` says what
     /// `block_in_place` may do.
     pub(crate) fn enter(kind: BlockingPolicy) -> Option<Self> {
-        words::with(|current| {
+        thread_context::with(|current| {
             if current.blocking.get() != BlockingPolicy::Allowed {
                 return None;
             }
@@ -466,13 +474,13 @@ impl NoBlocking {
 
     /// Returns true if this thread may block now.
     pub(crate) fn is_allowed_to_block() -> bool {
-        words::with(|current| current.blocking.get() == BlockingPolicy::Allowed)
+        thread_context::with(|current| current.blocking.get() == BlockingPolicy::Allowed)
     }
 }
 
 impl Drop for NoBlocking {
     fn drop(&mut self) {
-        words::with(|current| {
+        thread_context::with(|current| {
             current.blocking.set(self.before);
             #[cfg(feature = "fiber")]
             current.fiber.set(self.fiber);
@@ -560,7 +568,7 @@ mod tests {
     /// One waiter is woken by its own future, takes the core before the waiter that was unparked,
     /// uses it and leaves.
     #[test]
-    fn a_waiter_that_comes_first_leaves_the_line() {
+    fn a_waiter_that_comes_first_leaves_the_queue() {
         model_deeper(|| {
             let cores = Arc::new(FreeCores::new());
             let first = thread::spawn({

@@ -25,7 +25,7 @@ const FIRST_ROOM: usize = 256;
 
 /// The description of a task in a dump.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct TaskDescription {
     pub(crate) id: Id,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) spawned_at: &'static Location<'static>,
@@ -37,8 +37,8 @@ pub(crate) struct Known {
 
 /// The descriptions of all tasks of a pool.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Census {
-    pub(crate) tasks: Vec<Known>,
+pub(crate) struct TaskList {
+    pub(crate) tasks: Vec<TaskDescription>,
     /// Number of arenas that could not be read, because the system does not run the thread that
     /// was changing their list.
     pub(crate) missed: usize,
@@ -46,10 +46,10 @@ pub(crate) struct Census {
 
 impl Pool {
     /// Lists the living tasks. Each arena is read at one point in time, but not all at the same.
-    pub(crate) fn dump(&self) -> Census {
-        let (mut census, unit) = (Census::default(), self.config.unit());
+    pub(crate) fn dump(&self) -> TaskList {
+        let (mut list, unit) = (TaskList::default(), self.config.unit());
         for remote in &self.remotes {
-            census.add_tasks(unit, |look| {
+            list.add_tasks(unit, |visitor| {
                 let open = lock(&remote.open);
                 if !*open {
                     return true;
@@ -59,24 +59,24 @@ impl Pool {
                 // SAFETY: obligations 1 and 2 of `Arena::read_tasks`: `open` is locked and true, so
                 // the core has not ended, its arena is not closed, and this thread is the only
                 // reader.
-                unsafe { (*arena).read_tasks(look) }
+                unsafe { (*arena).read_tasks(visitor) }
             });
         }
         for outside in &self.outside {
-            census.add_tasks(unit, |look| {
+            list.add_tasks(unit, |visitor| {
                 let outside = lock(outside);
                 let Some(arena) = outside.open_arena() else { return true };
                 // SAFETY: obligations 1 and 2 of `Arena::read_tasks`: the lock keeps the arena
                 // open, and makes this thread its only reader.
-                unsafe { arena.as_ref().read_tasks(look) }
+                unsafe { arena.as_ref().read_tasks(visitor) }
             });
         }
-        census.tasks.sort_by_key(|task| task.id);
-        census
+        list.tasks.sort_by_key(|task| task.id);
+        list
     }
 }
 
-impl Census {
+impl TaskList {
     /// Adds the tasks that `read_tasks` shows. Calls it again if it shows more than there is room
     /// for.
     fn add_tasks(
@@ -95,9 +95,9 @@ impl Census {
                 seen += 1;
                 if self.tasks.len() < self.tasks.capacity() {
                     // SAFETY: obligation 1: the task is on the list that is being read.
-                    let known = unsafe { Known::look_at(task, unit, now) };
-                    if known.phase != Phase::Complete {
-                        self.tasks.push(known);
+                    let task = unsafe { TaskDescription::describe(task, unit, now) };
+                    if task.phase != Phase::Complete {
+                        self.tasks.push(task);
                     }
                 }
             });
@@ -114,12 +114,12 @@ impl Census {
     }
 }
 
-impl Known {
+impl TaskDescription {
     /// Reads the description of a task.
     ///
     /// # Safety
     /// 1. The task is on the list of its arena, and stays there during the call.
-    unsafe fn look_at(task: NonNull<Header>, unit: TimestampUnit, now: u32) -> Self {
+    unsafe fn describe(task: NonNull<Header>, unit: TimestampUnit, now: u32) -> Self {
         // SAFETY: obligation 1: a task on the list of its arena is alive.
         let header = unsafe { task.as_ref() };
         let phase = header.state.snapshot().phase();
@@ -136,7 +136,7 @@ impl Known {
     }
 }
 
-impl super::Outside {
+impl super::OutsideArena {
     /// Returns the arena, if there is one and it is open.
     fn open_arena(&self) -> Option<NonNull<Arena>> {
         if self.closed { None } else { self.arena }

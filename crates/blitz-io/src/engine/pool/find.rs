@@ -3,14 +3,14 @@
 //! The order is: the injector (the shared queue) if it is due, the LIFO slot, the ring (the core's
 //! run queue), the injector; then, as a searcher, half of another core's ring, another core's LIFO
 //! slot, and the injector once more. A searcher does not steal from a core that keeps up with its
-//! queue (`watch`).
+//! queue (`keep_up`).
 //!
 //! *Due*: a steady local load must not starve tasks that come from outside, so the injector is
 //! checked first about once in a millisecond, however long a poll takes. The interval in polls
 //! follows from the average duration of a poll, which is measured over a few dozen polls at a
 //! time, with shifts.
 
-use super::{Config, core::Core, watch};
+use super::{Config, core::Core, keep_up};
 use crate::engine::{
     prim::{
         clock::{ClockReading, POLLS_PER_READING},
@@ -83,9 +83,9 @@ impl Pace {
         }
         let sample = reading.elapsed_ns / u64::from(reading.polls);
         let sample = i64::try_from(sample).unwrap_or(i64::MAX).min(i64::from(u32::MAX));
-        self.average_ns = follow(self.average_ns, sample);
+        self.average_ns = moving_average(self.average_ns, sample);
         let first = u32::try_from(sample).unwrap_or(u32::MAX).max(1);
-        self.mean_ns = if self.mean_ns == 0 { first } else { follow(self.mean_ns, sample) };
+        self.mean_ns = if self.mean_ns == 0 { first } else { moving_average(self.mean_ns, sample) };
         self.reading_every = (SLOW_POLL_NS / self.average_ns).clamp(1, POLLS_PER_READING);
         if !self.fixed {
             let polls = INJECTOR_LATENCY_NS / u64::from(self.average_ns);
@@ -112,7 +112,7 @@ impl Pace {
 /// Returns the moving average after one more sample: α = 3/32, near the design's 0.1, without a
 /// division.
 #[inline]
-fn follow(average: u32, sample: i64) -> u32 {
+fn moving_average(average: u32, sample: i64) -> u32 {
     let average = i64::from(average);
     let next = average + (((sample - average) * 3) >> 5);
     u32::try_from(next).unwrap_or(0).max(1)
@@ -121,40 +121,40 @@ fn follow(average: u32, sample: i64) -> u32 {
 /// Number of looks at the queues before a searcher sleeps. A look with its pause takes 40 to 60
 /// ns on the machine it was measured on, and all of them about as long as falling asleep and
 /// being woken.
-const LOOKS: u32 = 50;
+const SPINS: u32 = 50;
 
 /// Number of times in a row that lingering may find nothing before it is skipped for a while.
-const VAIN: u8 = 4;
+const VAIN_SPINS: u8 = 4;
 
-/// Number of times that a worker goes to sleep without lingering after [`VAIN`] failures.
-const GIVEN_UP: u8 = 32;
+/// Number of times that a worker goes to sleep without lingering after [`VAIN_SPINS`] failures.
+const SKIPPED_SPINS: u8 = 32;
 
 /// Decides whether a worker lingers before it sleeps: this pays where work comes in a steady
 /// trickle from outside, and costs processor time where it comes seldom.
 #[derive(Debug)]
-pub(crate) struct Patience {
-    vain: u8,
-    rest: u8,
+pub(crate) struct SpinPolicy {
+    failures: u8,
+    skips: u8,
 }
 
-impl Patience {
+impl SpinPolicy {
     pub(crate) const fn new() -> Self {
-        Self { vain: 0, rest: 0 }
+        Self { failures: 0, skips: 0 }
     }
 
-    pub(crate) fn is_left(&mut self) -> bool {
-        if self.rest > 0 {
-            self.rest -= 1;
+    pub(crate) fn should_spin(&mut self) -> bool {
+        if self.skips > 0 {
+            self.skips -= 1;
             return false;
         }
         true
     }
 
     pub(crate) fn learn(&mut self, found: bool) {
-        self.vain = if found { 0 } else { self.vain + 1 };
-        if self.vain >= VAIN {
+        self.failures = if found { 0 } else { self.failures + 1 };
+        if self.failures >= VAIN_SPINS {
             // Allow one more try after the pause.
-            *self = Self { vain: VAIN - 1, rest: GIVEN_UP };
+            *self = Self { failures: VAIN_SPINS - 1, skips: SKIPPED_SPINS };
         }
     }
 }
@@ -264,18 +264,18 @@ impl Core {
     ///
     /// A worker counts as searching while it lingers, so no producer pays for waking it.
     #[cold]
-    pub(crate) fn linger(&mut self) -> Option<Task> {
+    pub(crate) fn spin_before_sleep(&mut self) -> Option<Task> {
         if !self.searching || self.keep_up != 0 || !self.pool.idle.has_room() {
             return None;
         }
-        if !self.patience.is_left() {
+        if !self.spin_policy.should_spin() {
             return None;
         }
-        let found = (0..LOOKS).any(|_| {
+        let found = (0..SPINS).any(|_| {
             spin_loop();
             self.pool.has_visible_work()
         });
-        self.patience.learn(found);
+        self.spin_policy.learn(found);
         if found { self.search() } else { None }
     }
 
@@ -285,7 +285,7 @@ impl Core {
         for _ in 0..2 {
             let mut busy = false;
             for victim in victims(rng, pool.remotes.len(), *index) {
-                if watch::keeps_up(&pool.remotes[victim]) {
+                if keep_up::keeps_up(&pool.remotes[victim]) {
                     *keep_up |= bit(victim);
                     continue;
                 }
@@ -309,7 +309,7 @@ impl Core {
         let Self { pool, rng, index, keep_up, .. } = self;
         for victim in victims(rng, pool.remotes.len(), *index) {
             let remote = &pool.remotes[victim];
-            if is_left_alone(*keep_up, victim, pool.remotes.len(), || remote.thief.is_empty()) {
+            if is_skipped(*keep_up, victim, pool.remotes.len(), || remote.thief.is_empty()) {
                 continue;
             }
             if let Some(task) = remote.lifo.take() {
@@ -338,13 +338,14 @@ impl Core {
         let reading = self.clock.read(&self.pool.tick);
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
-        self.since_look_ns = self.since_look_ns.saturating_add(reading.elapsed_ns);
-        self.look_is_due |= self.pool.duties.are_due(self.index, self.since_look_ns);
+        self.since_maintenance_ns = self.since_maintenance_ns.saturating_add(reading.elapsed_ns);
+        self.maintenance_is_due |=
+            self.pool.drivers.is_maintenance_due(self.index, self.since_maintenance_ns);
         self.counters().mean_poll_ns.set(u64::from(self.pace.mean_ns));
     }
 
     /// Returns true if a task waits in the ring, or in a queue that only this core reads.
-    pub(crate) fn has_own(&self) -> bool {
+    pub(crate) fn has_own_tasks(&self) -> bool {
         !self.fifo.is_empty()
             || !self.deferred.is_empty()
             || !self.remote().lifo.is_empty()
@@ -368,23 +369,23 @@ impl Core {
     /// Restarts the clock after the thread slept, because the time asleep counts towards no poll.
     pub(crate) fn after_park(&mut self) {
         self.clock.restart(&self.pool.tick);
-        self.since_look_ns = 0;
+        self.since_maintenance_ns = 0;
         self.pace.ran_since_park = false;
     }
 
     /// Returns true, once, if it is time to look after the I/O driver and the timers.
     #[inline]
-    pub(crate) fn take_look(&mut self) -> bool {
-        std::mem::take(&mut self.look_is_due)
+    pub(crate) fn take_maintenance_due(&mut self) -> bool {
+        std::mem::take(&mut self.maintenance_is_due)
     }
 
     /// Counts a poll of a root future towards the clock, and returns true, once, if it is time to
     /// look after the I/O driver and the timers.
-    pub(crate) fn count_root(&mut self) -> bool {
+    pub(crate) fn count_root_poll(&mut self) -> bool {
         if self.clock.count(&self.pool.tick, self.pace.reading_every) {
             self.read_clock();
         }
-        self.take_look()
+        self.take_maintenance_due()
     }
 
     /// Returns true if a worker's tick has ended, when the worker must take back the task cells
@@ -411,7 +412,7 @@ fn bit(core: usize) -> u64 {
 /// up was seen with something in its ring. So where bits are shared, a core with an empty ring is
 /// not skipped: it may be stuck in a poll, and no searcher would look into its slot for as long
 /// as the other core keeps up.
-fn is_left_alone(
+fn is_skipped(
     keep_up: u64,
     victim: usize,
     cores: usize,
@@ -432,19 +433,19 @@ fn victims(
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::{ClockReading, INTERVAL, Pace, bit, is_left_alone};
+    use super::{ClockReading, INTERVAL, Pace, bit, is_skipped};
 
     #[test]
     fn a_core_that_shares_its_bit_is_not_taken_for_the_other() {
         let keep_up = bit(1);
         for cores in [2, 64] {
-            assert!(is_left_alone(keep_up, 1, cores, || unreachable!("no bit is shared")));
-            assert!(!is_left_alone(keep_up, 0, cores, || unreachable!("its bit is clear")));
+            assert!(is_skipped(keep_up, 1, cores, || unreachable!("no bit is shared")));
+            assert!(!is_skipped(keep_up, 0, cores, || unreachable!("its bit is clear")));
         }
         for cores in [65, 66, 256] {
-            assert!(is_left_alone(keep_up, 1, cores, || false));
-            assert!(!is_left_alone(keep_up, 65, cores, || true), "it may be stuck");
-            assert!(!is_left_alone(keep_up, 64, cores, || unreachable!("its bit is clear")));
+            assert!(is_skipped(keep_up, 1, cores, || false));
+            assert!(!is_skipped(keep_up, 65, cores, || true), "it may be stuck");
+            assert!(!is_skipped(keep_up, 64, cores, || unreachable!("its bit is clear")));
         }
     }
 

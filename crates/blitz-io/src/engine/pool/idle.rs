@@ -49,11 +49,11 @@
 //! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
 //! `two_producers_wake_for_both_items`, `a_worker_that_wakes_itself_is_counted_once`,
 //! `a_worker_that_wakes_itself_hands_on`, `every_reservation_finds_a_bit`,
-//! `the_last_who_falls_asleep_sees_that_all_do`; weakened as `idle_counts_in_one_step`,
+//! `the_last_worker_that_falls_asleep_sees_that_all_sleep`; weakened as `idle_counts_in_one_step`,
 //! `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
 //! `idle_give_back`, `idle_self_searches`.
 
-use super::crowd;
+use super::awake;
 use crate::engine::prim::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -75,8 +75,8 @@ pub(crate) struct Idle {
     /// One bit per worker, set while it sleeps; one word per 64 workers.
     asleep: Box<[AtomicU64]>,
     workers: usize,
-    /// True if the workers are members of the [`crowd`].
-    in_crowd: bool,
+    /// True if the workers are counted in [`awake`].
+    counted: bool,
 }
 
 /// The outcome for a worker that was about to sleep and wakes itself.
@@ -92,24 +92,24 @@ pub(crate) enum SelfWoken {
 impl Idle {
     /// Creates the state for workers that share their processors with no other pool.
     pub(crate) fn new(workers: usize) -> Self {
-        Self { in_crowd: false, ..Self::with_guests(workers, 0) }
+        Self { counted: false, ..Self::with_guests(workers, 0) }
     }
 
-    /// Creates the state for workers that are members of the [`crowd`].
-    pub(crate) fn in_crowd(workers: usize) -> Self {
+    /// Creates the state for workers that are counted in [`awake`].
+    pub(crate) fn counted(workers: usize) -> Self {
         Self::with_guests(workers, 0)
     }
 
-    /// Creates the state for members of the [`crowd`], with places for guests: threads that come
-    /// and go. Half of the workers may search, however many guests there could be.
+    /// Creates the state for workers that are counted in [`awake`], with places for guests: threads
+    /// that come and go. Half of the workers may search, however many guests there could be.
     pub(crate) fn with_guests(workers: usize, guests: usize) -> Self {
-        crowd::count_processors();
+        awake::count_processors();
         let words = (workers + guests).div_ceil(BITS);
         Self {
             counts: CachePadded::new(AtomicU64::new(0)),
             asleep: (0..words).map(|_| AtomicU64::new(0)).collect(),
             workers,
-            in_crowd: true,
+            counted: true,
         }
     }
 
@@ -117,7 +117,7 @@ impl Idle {
     /// something.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        !self.in_crowd || crowd::has_room()
+        !self.counted || awake::has_room()
     }
 
     /// Makes the caller a searcher and returns true, unless half of the workers search already.
@@ -165,8 +165,8 @@ impl Idle {
             // `reserve`.
             self.counts.fetch_add(step, AcqRel);
         }
-        if self.in_crowd {
-            crowd::fell_asleep();
+        if self.counted {
+            awake::fell_asleep();
         }
         if !weakened!("idle_sleeper_fence") {
             // SeqCst: W2. Pairs with P2 in `reserve_for_work`.
@@ -181,7 +181,7 @@ impl Idle {
     }
 
     /// Wakes the worker for another reason than work, so not as a searcher.
-    pub(crate) fn wake_self_alone(&self, worker: usize) -> SelfWoken {
+    pub(crate) fn wake_self_not_searching(&self, worker: usize) -> SelfWoken {
         self.wake_self(worker, 0)
     }
 
@@ -197,8 +197,8 @@ impl Idle {
             // searcher that this worker was for a moment is served by the searcher that it is
             // about to be, because the thread that took its bit has counted it as one.
             self.counts.fetch_add(SLEEPING_ONE - gained, AcqRel);
-            if self.in_crowd {
-                crowd::fell_asleep();
+            if self.counted {
+                awake::fell_asleep();
             }
         }
         SelfWoken::BeingWoken
@@ -223,7 +223,7 @@ impl Idle {
 
     /// Returns true if all workers search or sleep.
     #[cfg(feature = "net")]
-    pub(crate) fn nobody_runs(&self) -> bool {
+    pub(crate) fn no_worker_runs(&self) -> bool {
         // Relaxed: only a hint.
         let now = self.counts.load(Relaxed);
         searching(now) + sleeping(now) >= self.workers as u64
@@ -295,8 +295,8 @@ impl Idle {
             // AcqRel: sees the bit of the sleeper that it counts. Pairs with `fall_asleep`.
             match self.counts.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => {
-                    if self.in_crowd {
-                        crowd::woke();
+                    if self.counted {
+                        awake::woke();
                     }
                     return true;
                 }
@@ -307,12 +307,12 @@ impl Idle {
 
     /// Takes the bit for a reservation: the lowest one, so that few workers stay warm.
     fn take_any_bit(&self, spared: Option<usize>) -> usize {
-        if let Some(worker) = self.look_for_bit(spared) {
+        if let Some(worker) = self.find_bit(spared) {
             return worker;
         }
         let mut backoff = Backoff::default();
         loop {
-            if let Some(worker) = self.look_for_bit(None) {
+            if let Some(worker) = self.find_bit(None) {
                 return worker;
             }
             // Other threads took the bits that we saw. There is one for us (see the proof in the
@@ -324,7 +324,7 @@ impl Idle {
     }
 
     /// Takes the first bit that is set, except that of `spared`, in one round over the words.
-    fn look_for_bit(&self, spared: Option<usize>) -> Option<usize> {
+    fn find_bit(&self, spared: Option<usize>) -> Option<usize> {
         for (index, word) in self.asleep.iter().enumerate() {
             // Relaxed: a guess; `take_bit` decides.
             let mut bits = word.load(Relaxed);

@@ -29,12 +29,12 @@ use crate::engine::{
 };
 
 /// A slot for one entry, filled by its owner and emptied by any thread.
-pub(crate) struct Slot<T: Linked>(AtomicPtr<T::Node>);
+pub(crate) struct LifoSlot<T: Linked>(AtomicPtr<T::Node>);
 
 /// The LIFO slot of a core.
-pub(crate) type LifoSlot = Slot<crate::engine::work::task::cell::Task>;
+pub(crate) type TaskLifoSlot = LifoSlot<crate::engine::work::task::cell::Task>;
 
-impl<T: Linked> Slot<T> {
+impl<T: Linked> LifoSlot<T> {
     pub(crate) fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
@@ -83,7 +83,7 @@ impl<T: Linked> Slot<T> {
     }
 }
 
-impl<T: Linked> Drop for Slot<T> {
+impl<T: Linked> Drop for LifoSlot<T> {
     fn drop(&mut self) {
         drop(self.take());
     }
@@ -91,7 +91,7 @@ impl<T: Linked> Drop for Slot<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Slot;
+    use super::LifoSlot;
     use crate::engine::{
         prim::{Arc, model, thread},
         queue::{Chain, test_node::TestNode},
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_slot_is_emptied_once() {
         model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(LifoSlot::new());
             let thief = thread::spawn({
                 let slot = slot.clone();
                 move || slot.take().map(|item: TestNode| touched(item).value())
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_replaced_entry_is_not_lost() {
         model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(LifoSlot::new());
             // SAFETY: this thread is the only one that puts.
             assert!(unsafe { slot.put(TestNode::new(1)) }.is_none());
             let thief = thread::spawn({

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! *One thread*: the core is among the free cores, or held by the thread with the
-//! number `owner`. The ways to get it out of the free cores are
+//! number `number`. The ways to get it out of the free cores are
 //!
 //! 1. `drive`, which `LocalRuntime::block_on` calls. That runtime is not `Send`; and
 //!    `Handle::block_on`, which may be called anywhere, only waits for its future.
@@ -16,7 +16,7 @@
 //! 3. `spawn_local` below, which checks the number.
 //! 4. starting threads, which this pool does not do.
 //!
-//! 1 and 2 check the number too ([`Pool::assert_here`]), so another way, if one is added,
+//! 1 and 2 check the number too ([`Pool::assert_owner_thread`]), so another way, if one is added,
 //! fails before a future is touched. A core is not handed over to another thread
 //! while its own blocks: only pools with threads do that.
 //!
@@ -50,13 +50,13 @@ use crate::engine::{
 
 /// The thread that a pool belongs to, if it belongs to one.
 #[derive(Debug, Default)]
-pub(crate) struct Belongs {
-    owner: OnceLock<u64>,
+pub(crate) struct OwnerThread {
+    number: OnceLock<u64>,
 }
 
-impl Belongs {
-    pub(super) fn to_nobody() -> Self {
-        Self { owner: OnceLock::new() }
+impl OwnerThread {
+    pub(super) fn none() -> Self {
+        Self { number: OnceLock::new() }
     }
 }
 
@@ -80,26 +80,26 @@ impl<F: Future + 'static, X: Extra> RefusedLocal<F, X> {
 
 impl Pool {
     /// Makes the calling thread the owner of the pool.
-    pub(crate) fn belong_here(&self) {
+    pub(crate) fn set_owner_thread(&self) {
         assert!(!self.config.threaded, "a pool with threads belongs to nobody");
-        let set = self.belongs.owner.set(thread());
+        let set = self.owner_thread.number.set(thread());
         assert!(set.is_ok(), "a pool belongs to one thread");
     }
 
     /// Returns true if the pool accepts local tasks, which must come from its own thread.
     pub(crate) fn is_local(&self) -> bool {
-        self.belongs.owner.get().is_some()
+        self.owner_thread.number.get().is_some()
     }
 
     /// Returns true if the pool belongs to the calling thread.
-    pub(crate) fn is_local_here(&self) -> bool {
-        self.belongs.owner.get().is_some_and(|owner| *owner == thread())
+    pub(crate) fn is_owner_thread(&self) -> bool {
+        self.owner_thread.number.get().is_some_and(|number| *number == thread())
     }
 
     /// Asserts that the core, which is about to be taken, is not taken by another thread than the
     /// pool's own.
-    pub(super) fn assert_here(&self) {
-        assert!(!self.is_local() || self.is_local_here(), "another thread took a local core");
+    pub(super) fn assert_owner_thread(&self) {
+        assert!(!self.is_local() || self.is_owner_thread(), "another thread took a local core");
     }
 
     /// Creates a local task and queues it, or returns the future if the pool has ended. No user
@@ -109,7 +109,7 @@ impl Pool {
         future: F,
         label: Label<X>,
     ) -> Result<JoinHandle<F::Output>, RefusedLocal<F, X>> {
-        assert!(self.is_local_here(), "a local task was spawned on another thread");
+        assert!(self.is_owner_thread(), "a local task was spawned on another thread");
         let header = if current::holds_core_of(self) {
             // SAFETY: this thread holds the core, and so its arena.
             let (task, header) = unsafe { Arena::spawn(current::arena(), future, label) };
@@ -157,9 +157,9 @@ mod tests {
     };
 
     /// A value that panics when it is dropped on another thread than its own.
-    struct Witness(thread::ThreadId, Plain<Tally>);
+    struct OwnerWitness(thread::ThreadId, Plain<Tally>);
 
-    impl Drop for Witness {
+    impl Drop for OwnerWitness {
         fn drop(&mut self) {
             assert_eq!(thread::current().id(), self.0, "a future left its thread");
             self.1.add();
@@ -170,10 +170,10 @@ mod tests {
     fn a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread() {
         model(|| {
             let (pool, dropped) = (Pool::new(config(1, false)), Plain::new(Tally::default()));
-            pool.belong_here();
+            pool.set_owner_thread();
             let slot = Rc::new(RefCell::new(None::<Waker>));
             let task = {
-                let witness = Witness(thread::current().id(), dropped.clone());
+                let witness = OwnerWitness(thread::current().id(), dropped.clone());
                 let slot = slot.clone();
                 async move {
                     let _witness = witness;
@@ -206,7 +206,7 @@ mod tests {
     #[should_panic = "another thread took a local core"]
     fn no_other_thread_gets_the_core() {
         let pool = Pool::new(config(1, false));
-        pool.belong_here();
+        pool.set_owner_thread();
         let there = pool.clone();
         let panic = thread::spawn(move || {
             crate::engine::pool::drive::drive(&there, std::future::ready(()))

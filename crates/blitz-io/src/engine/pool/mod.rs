@@ -20,7 +20,7 @@ use std::{
 
 use self::{
     core::{Core, Remote},
-    counters::{Counters, OutsideCounters},
+    counters::{CoreCounters, OutsideCounters},
     histogram::Scale,
     idle::Idle,
     unhandled::Unhandled,
@@ -60,13 +60,13 @@ pub(crate) mod drive;
 pub(crate) mod local;
 pub(crate) mod find;
 pub(crate) mod place;
-pub(crate) mod crowd;
+pub(crate) mod awake;
 pub(crate) mod idle;
-pub(crate) mod watch;
-pub(crate) mod duty;
+pub(crate) mod keep_up;
+pub(crate) mod poller;
 pub(crate) mod park;
 pub(crate) mod stop;
-pub(crate) mod rest;
+pub(crate) mod claimed;
 
 pub(crate) mod counters;
 pub(crate) mod dump;
@@ -137,9 +137,9 @@ pub(crate) struct Pool {
     /// because the words beside it are read by every worker for each poll.
     pub(crate) injector: CachePadded<Injector<Task>>,
     pub(crate) idle: CachePadded<Idle>,
-    pub(crate) napper: CachePadded<watch::Napper>,
-    pub(crate) duties: duty::Duties,
-    outside: Box<[Mutex<Outside>]>,
+    pub(crate) short_sleeper: CachePadded<keep_up::ShortSleeper>,
+    pub(crate) drivers: poller::PoolDrivers,
+    outside: Box<[Mutex<OutsideArena>]>,
     /// Advanced by a monitor to make the cores read their clocks.
     pub(crate) tick: Tick,
     pub(crate) stopping: AtomicBool,
@@ -147,10 +147,10 @@ pub(crate) struct Pool {
     timed: bool,
     pub(crate) outside_counters: CachePadded<OutsideCounters>,
     pub(crate) free_cores: drive::FreeCores,
-    pub(crate) ended: stop::Ended,
+    pub(crate) shutdown: stop::ShutdownCounts,
     /// Tasks that the shutdown has claimed and that are still to be dropped.
-    pub(crate) rest: rest::Rest,
-    pub(crate) blocked: rest::BlockedPolls,
+    pub(crate) claimed: claimed::ClaimedTasks,
+    pub(crate) blocked: claimed::BlockedPolls,
     /// Number of `block_on` calls that wait, on threads that run nothing else.
     waiting_roots: CachePadded<AtomicUsize>,
     threads: Mutex<Vec<ThreadHandle>>,
@@ -159,7 +159,7 @@ pub(crate) struct Pool {
     alive: stop::Alive,
     around: OnceLock<ThreadWrapper>,
     pub(crate) seeds: Option<Seeds>,
-    belongs: local::Belongs,
+    owner_thread: local::OwnerThread,
     pub(crate) unhandled: Unhandled,
     /// The pool of spare threads that brings threads and cores together again when they have lost
     /// each other.
@@ -174,20 +174,20 @@ impl std::fmt::Debug for Pool {
 }
 
 /// A future that could not be spawned, with the reason.
-pub(crate) struct Refused<F, X = ()> {
+pub(crate) struct RefusedSpawn<F, X = ()> {
     future: F,
     label: Label<X>,
     pool: Arc<Pool>,
-    why: Why,
+    reason: RefusalReason,
 }
 
-enum Why {
+enum RefusalReason {
     /// The pool's threads wait for the first task, or could not be started.
     NotStarted,
     Stopping,
 }
 
-impl<F, X> Refused<F, X>
+impl<F, X> RefusedSpawn<F, X>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -202,8 +202,8 @@ where
     #[cold]
     #[track_caller]
     pub(crate) fn end(self) -> JoinHandle<F::Output> {
-        let Self { future, label, pool, why } = self;
-        if let Why::NotStarted = why {
+        let Self { future, label, pool, reason } = self;
+        if let RefusalReason::NotStarted = reason {
             if let Err(error) = pool.start() {
                 panic!("cannot start the runtime: {error}");
             }
@@ -225,7 +225,7 @@ struct StartFailure {
 }
 
 /// An `Arena` behind a lock, created when the first task needs it.
-pub(crate) struct Outside {
+pub(crate) struct OutsideArena {
     arena: Option<NonNull<Arena>>,
     /// The pool is stopping and accepts no more tasks; blocking jobs may still come.
     refuses: bool,
@@ -235,49 +235,49 @@ pub(crate) struct Outside {
 
 // SAFETY: the thread that has the lock is the holder of the arena, and an arena may move to another
 // thread.
-unsafe impl Send for Outside {}
+unsafe impl Send for OutsideArena {}
 
 impl Pool {
     /// Creates a pool with its cores and without threads.
     #[cfg(test)]
     pub(crate) fn new(config: Config) -> Arc<Self> {
-        Self::with_duties(config, duty::Duties::none())
+        Self::with_drivers(config, poller::PoolDrivers::none())
     }
 
-    /// Creates a pool with its cores and without threads, which looks after `duties` (I/O
+    /// Creates a pool with its cores and without threads, which looks after `drivers` (I/O
     /// driver and timers).
-    pub(crate) fn with_duties(config: Config, duties: duty::Duties) -> Arc<Self> {
+    pub(crate) fn with_drivers(config: Config, drivers: poller::PoolDrivers) -> Arc<Self> {
         let workers = config.workers;
         let (owners, remotes): (Vec<_>, Vec<_>) =
             (0..workers).map(|_| Remote::new(&config)).unzip();
         let outside = (0..OUTSIDE_ARENAS)
-            .map(|_| Mutex::new(Outside { arena: None, refuses: false, closed: false }))
+            .map(|_| Mutex::new(OutsideArena { arena: None, refuses: false, closed: false }))
             .collect();
         let pool = Arc::new(Self {
             remotes: remotes.into_boxed_slice(),
             injector: CachePadded::new(Injector::new()),
             idle: CachePadded::new(match config.threaded {
-                true => Idle::in_crowd(workers),
+                true => Idle::counted(workers),
                 false => Idle::new(workers),
             }),
-            napper: CachePadded::new(watch::Napper::new()),
-            duties,
+            short_sleeper: CachePadded::new(keep_up::ShortSleeper::new()),
+            drivers,
             outside,
             tick: Tick::default(),
             stopping: AtomicBool::new(false),
             timed: config.is_timed(),
             outside_counters: CachePadded::new(OutsideCounters::default()),
             free_cores: drive::FreeCores::new(),
-            ended: stop::Ended::new(workers),
-            rest: rest::Rest::new(),
-            blocked: rest::BlockedPolls::new(),
+            shutdown: stop::ShutdownCounts::new(workers),
+            claimed: claimed::ClaimedTasks::new(),
+            blocked: claimed::BlockedPolls::new(),
             waiting_roots: CachePadded::new(AtomicUsize::new(0)),
             threads: Mutex::new(Vec::new()),
             started: OnceLock::new(),
             alive: stop::Alive::new(),
             around: OnceLock::new(),
             seeds: config.seed.map(Seeds::new),
-            belongs: local::Belongs::to_nobody(),
+            owner_thread: local::OwnerThread::none(),
             unhandled: Unhandled::new(config.ends_on_panic),
             spare_threads: OnceLock::new(),
             watched: config
@@ -302,7 +302,7 @@ impl Pool {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
         if self.started.get().is_none() {
             // A user's function that names threads may spawn, and so call this function again.
-            let Some(_starting) = current::Starting::new(self) else { return Ok(()) };
+            let Some(_starting) = current::StartingPool::new(self) else { return Ok(()) };
             let names = self.config.thread_config.names(self.config.workers)?;
             self.started.get_or_init(|| self.start_threads(names));
         }
@@ -316,7 +316,7 @@ impl Pool {
     /// I/O driver or its timers are used now.
     ///
     /// # Panics
-    /// If the threads could not be started, like [`Refused::end`].
+    /// If the threads could not be started, like [`RefusedSpawn::end`].
     #[cfg(any(feature = "net", feature = "time"))]
     #[track_caller]
     pub(crate) fn start_if_lazy(self: &Arc<Self>) {
@@ -381,7 +381,7 @@ impl Pool {
         self: &Arc<Self>,
         future: F,
         label: Label<X>,
-    ) -> Result<JoinHandle<F::Output>, Refused<F, X>>
+    ) -> Result<JoinHandle<F::Output>, RefusedSpawn<F, X>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -398,7 +398,12 @@ impl Pool {
             // No worker would run the task. A task that is spawned between this check and the
             // stop is claimed together with the core.
             drop(inside);
-            return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
+            return Err(RefusedSpawn {
+                future,
+                label,
+                pool: self.clone(),
+                reason: RefusalReason::Stopping,
+            });
         }
         // SAFETY: this thread holds the core, and so its arena.
         let (task, header) = unsafe { Arena::spawn(arena, future, label) };
@@ -421,19 +426,29 @@ impl Pool {
         self: &Arc<Self>,
         future: F,
         label: Label<X>,
-    ) -> Result<JoinHandle<F::Output>, Refused<F, X>>
+    ) -> Result<JoinHandle<F::Output>, RefusedSpawn<F, X>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
         X: Extra,
     {
         if self.config.lazy && self.must_start() {
-            return Err(Refused { future, label, pool: self.clone(), why: Why::NotStarted });
+            return Err(RefusedSpawn {
+                future,
+                label,
+                pool: self.clone(),
+                reason: RefusalReason::NotStarted,
+            });
         }
         let (task, header) = {
             let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_ARENAS]);
             if outside.refuses_spawns(self) {
-                return Err(Refused { future, label, pool: self.clone(), why: Why::Stopping });
+                return Err(RefusedSpawn {
+                    future,
+                    label,
+                    pool: self.clone(),
+                    reason: RefusalReason::Stopping,
+                });
             }
             let arena = *outside.arena.get_or_insert_with(|| Arena::new(self.clone()));
             // SAFETY: the lock makes this thread the holder of the arena, and it is held until the
@@ -555,7 +570,7 @@ impl Pool {
     }
 
     /// Iterates over the counters of each core.
-    pub(crate) fn counters(&self) -> impl Iterator<Item = &Counters> {
+    pub(crate) fn counters(&self) -> impl Iterator<Item = &CoreCounters> {
         self.remotes.iter().map(|remote| &*remote.counters)
     }
 }

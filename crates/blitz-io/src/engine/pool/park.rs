@@ -6,15 +6,15 @@
 //! `the_counts_are_right_after_sleeping`,
 //! `the_counts_are_right_after_searching_and_sleeping`,
 //! `work_is_left_to_another_searcher_only_if_there_is_one`; weakened as `park_insists`,
-//! `park_leaves_it_to_somebody`.
+//! `park_leaves_it_to_a_searcher`.
 
 use super::{
     Pool,
     core::Remote,
     current,
-    duty::{self, Look, Rest},
     idle::SelfWoken,
-    watch,
+    keep_up,
+    poller::{self, Maintenance, WakeReason},
 };
 use crate::engine::{
     prim::{thread, weakened},
@@ -24,17 +24,17 @@ use crate::engine::{
 
 /// Sleeps until there may be something to do. This thread holds core `index`.
 ///
-/// `called` returns true if something other than work wants the thread awake. It is called after
+/// `is_wanted` returns true if something other than work wants the thread awake. It is called after
 /// W2 of `idle`, so a thread that makes it true and then unparks this one is never missed.
 ///
 /// The thread holds no core afterwards if a hook has stopped the pool.
-pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
+pub(crate) fn park(pool: &Pool, index: usize, is_wanted: impl Fn() -> bool) {
     // Cells of this core that other threads have freed must not wait for as long as we sleep.
     arena::sweep_held_arena();
     if !current::holds_core_of(pool) {
         return;
     }
-    if naps(pool, index) {
+    if slept_shortly(pool, index) {
         return;
     }
     run_hook(pool.config.on_park.as_ref());
@@ -45,16 +45,16 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
     // on this core, where no other worker will look.
     let was_searching = current::with_core(|core| {
         core.before_park();
-        if core.has_own() {
+        if core.has_own_tasks() {
             return None;
         }
         let others_keep_up = core.keep_up != 0;
         Some((std::mem::take(&mut core.searching), others_keep_up))
     });
     let woken = was_searching.map(|(searching, others_keep_up)| {
-        let (woken, rest) = sleep(pool, index, searching, others_keep_up, called);
-        if let Some(rest) = rest {
-            duty::attend(pool, index, Look::After(rest));
+        let (woken, reason) = sleep(pool, index, searching, others_keep_up, is_wanted);
+        if let Some(reason) = reason {
+            poller::maintain(pool, index, Maintenance::AfterSleep(reason));
         }
         woken
     });
@@ -63,33 +63,33 @@ pub(crate) fn park(pool: &Pool, index: usize, called: impl Fn() -> bool) {
         return;
     }
     current::with_core(|core| {
-        core.searching |= woken == Some(Woken::ForWork);
+        core.searching |= woken == Some(WokenFor::Work);
         core.after_park();
     });
 }
 
-/// Takes a nap instead of sleeping, and returns true, if this is the only searcher and it found
-/// only cores that keep up with their queues.
-fn naps(pool: &Pool, index: usize) -> bool {
+/// Takes a short sleep instead of falling asleep, and returns true, if this is the only searcher
+/// and it found only cores that keep up with their queues.
+fn slept_shortly(pool: &Pool, index: usize) -> bool {
     let is_due = current::with_core(|core| {
         let is_due = core.searching && core.keep_up != 0 && !pool.idle.has_other_searchers();
         // A value that the sweep dropped may have placed a task here.
-        is_due && !core.has_own()
+        is_due && !core.has_own_tasks()
     });
     if is_due {
         current::with_core(|core| core.before_park());
-        watch::nap(pool, index);
+        keep_up::sleep_shortly(pool, index);
         current::with_core(|core| core.after_park());
     }
     is_due
 }
 
 #[derive(PartialEq, Eq)]
-enum Woken {
+enum WokenFor {
     /// There is work, or was: the worker counts as searching.
-    ForWork,
+    Work,
     /// Something other than work woke the worker.
-    Alone,
+    Other,
 }
 
 fn sleep(
@@ -97,47 +97,49 @@ fn sleep(
     index: usize,
     was_searching: bool,
     others_keep_up: bool,
-    called: impl Fn() -> bool,
-) -> (Woken, Option<Rest<'_>>) {
-    let wanted = || called() || pool.is_stopping() || arena::held_arena_needs_sweep();
+    is_wanted: impl Fn() -> bool,
+) -> (WokenFor, Option<WakeReason<'_>>) {
+    let wanted = || is_wanted() || pool.is_stopping() || arena::held_arena_needs_sweep();
     pool.idle.fall_asleep(index, was_searching);
     // Work that its owners keep up with is left to another searcher, if there is one: that
     // searcher leaves by W1 or S1 of `idle` after this, and looks.
     let left_to_others =
-        others_keep_up && (pool.idle.has_searchers() || weakened!("park_leaves_it_to_somebody"));
+        others_keep_up && (pool.idle.has_searchers() || weakened!("park_leaves_it_to_a_searcher"));
     if !left_to_others
         && pool.has_visible_work()
         && pool.idle.wake_self_for_work(index) == SelfWoken::Awake
     {
-        return (Woken::ForWork, None);
+        return (WokenFor::Work, None);
     }
-    if wanted() && pool.idle.wake_self_alone(index) == SelfWoken::Awake {
-        return (Woken::Alone, None);
+    if wanted() && pool.idle.wake_self_not_searching(index) == SelfWoken::Awake {
+        return (WokenFor::Other, None);
     }
-    let Remote { counters, parker, duty, .. } = &pool.remotes[index];
+    let Remote { counters, parker, poller_usefulness, .. } = &pool.remotes[index];
     counters.parked.add(1);
-    let mut looks = None;
+    let mut last_polls = None;
     let woken = loop {
-        let now = pool.duties.looks();
+        let now = pool.drivers.driver_polls();
         // Leave the driver to the awake workers only as long as one has polled it since last
         // time.
-        let spared =
-            duty.is_doubtful() && !pool.idle.all_sleep() && looks.replace(now) != Some(now);
-        let rest = match pool.duties.rest(parker, index, spared) {
-            Rest::Called => None,
-            something => Some(something),
+        let spared = poller_usefulness.is_doubtful()
+            && !pool.idle.all_sleep()
+            && last_polls.replace(now) != Some(now);
+        let reason = match pool.drivers.sleep(parker, index, spared) {
+            WakeReason::Unparked => None,
+            reason => Some(reason),
         };
         #[cfg(feature = "net")]
-        if let Some(Rest::Events(_)) = &rest {
-            duty.learn(pool.idle.nobody_runs() && pool.duties.can_be_left());
+        if let Some(WakeReason::Events(_)) = &reason {
+            poller_usefulness
+                .learn(pool.idle.no_worker_runs() && pool.drivers.any_worker_can_take_events());
         }
         if !pool.idle.is_asleep(index) {
-            break (Woken::ForWork, rest);
+            break (WokenFor::Work, reason);
         }
         // Not reserved: there is something to look after, the worker was called, or the token was
         // left over.
-        if rest.is_some() || wanted() {
-            break (insist(pool, index), rest);
+        if reason.is_some() || wanted() {
+            break (wake_self_now(pool, index), reason);
         }
     };
     counters.unparked.add(1);
@@ -148,14 +150,14 @@ fn sleep(
 ///
 /// Another worker that wakes itself may hold this worker's reservation for a moment and then give
 /// it back, so one refusal does not mean that this worker will be unparked.
-fn insist(pool: &Pool, index: usize) -> Woken {
+fn wake_self_now(pool: &Pool, index: usize) -> WokenFor {
     loop {
-        if pool.idle.wake_self_alone(index) == SelfWoken::Awake {
-            return Woken::Alone;
+        if pool.idle.wake_self_not_searching(index) == SelfWoken::Awake {
+            return WokenFor::Other;
         }
         if !pool.idle.is_asleep(index) {
             // Another thread has reserved it, and its token comes: one too many does no harm.
-            return Woken::ForWork;
+            return WokenFor::Work;
         }
         if weakened!("park_insists") {
             pool.remotes[index].parker.park();
@@ -168,7 +170,7 @@ fn insist(pool: &Pool, index: usize) -> Woken {
 mod tests {
     use std::panic::Location;
 
-    use super::{Woken, sleep};
+    use super::{WokenFor, sleep};
     use crate::engine::{
         pool::{Pool, stop::tests::config},
         prim::{Ordering::Release, model, thread},
@@ -210,7 +212,7 @@ mod tests {
             let pool = pool.clone();
             move || {
                 let was_searching = searching_first && pool.idle.start_searching();
-                u64::from(sleep(&pool, index, was_searching, false, || false).0 == Woken::ForWork)
+                u64::from(sleep(&pool, index, was_searching, false, || false).0 == WokenFor::Work)
             }
         };
         let (one, two) = (thread::spawn(worker(0)), thread::spawn(worker(1)));
@@ -234,7 +236,7 @@ mod tests {
             let searcher = |index: usize, others_keep_up: bool| {
                 let pool = pool.clone();
                 move || {
-                    if sleep(&pool, index, true, others_keep_up, || false).0 == Woken::ForWork {
+                    if sleep(&pool, index, true, others_keep_up, || false).0 == WokenFor::Work {
                         // Release: like the store in `stop`, so that the other searcher ends,
                         // too.
                         pool.stopping.store(true, Release);

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{Pool, core::Core, watch::LONG};
+use super::{Pool, core::Core, keep_up::LONG};
 use crate::engine::{
     prim::{Ordering::Relaxed, clock::TimestampUnit, lock},
     queue::{Chain, ring::Pushed},
@@ -93,13 +93,13 @@ impl Core {
         }
         if origin.is_after_poll() || !self.pool.config.lifo_slot {
             self.push_ring(task);
-            self.call_help();
+            self.wake_helper_if_useful();
             return;
         }
         // SAFETY: this thread holds the core, so it is the only one that puts into the slot.
         if let Some(replaced) = unsafe { self.remote().lifo.put(task) } {
             self.push_ring(replaced);
-            self.call_help();
+            self.wake_helper_if_useful();
         }
     }
 
@@ -111,13 +111,13 @@ impl Core {
     /// ring is full.
     pub(crate) fn begin_batch(&mut self) {
         self.batch = true;
-        self.holds_back = !self.pool.injector.is_empty();
+        self.batch_overflows = !self.pool.injector.is_empty();
     }
 
     fn push_batch(&mut self, task: Task) {
-        self.holds_back |= self.ring.room() == 0;
-        if self.holds_back {
-            self.held_back.push_back(task);
+        self.batch_overflows |= self.ring.room() == 0;
+        if self.batch_overflows {
+            self.batch_overflow.push_back(task);
         } else {
             self.push_ring(task);
         }
@@ -125,25 +125,25 @@ impl Core {
 
     /// Moves the entries of a batch that were held back to the injector. Must be called as well if
     /// the core moves to another thread in the middle of a batch.
-    pub(crate) fn give_batch(&mut self) {
+    pub(crate) fn flush_batch(&mut self) {
         self.batch = false;
-        if !self.held_back.is_empty() {
-            let held_back = std::mem::take(&mut self.held_back);
+        if !self.batch_overflow.is_empty() {
+            let batch_overflow = std::mem::take(&mut self.batch_overflow);
             // The injector is open while a core exists, as explained in `overflow`.
-            drop(self.pool.injector.push_chain(held_back));
+            drop(self.pool.injector.push_chain(batch_overflow));
         }
     }
 
     /// Ends a batch, and wakes a worker to help if there is more than this core takes next.
     pub(crate) fn end_batch(&mut self) {
-        let is_long = !self.held_back.is_empty() || self.ring.len() > 1;
-        self.give_batch();
-        self.since_look_ns = 0;
+        let is_long = !self.batch_overflow.is_empty() || self.ring.len() > 1;
+        self.flush_batch();
+        self.since_maintenance_ns = 0;
         // The flag may stem from before this core slept; the core has looked after driver and
         // timers since.
-        self.look_is_due = false;
+        self.maintenance_is_due = false;
         if self.pool.config.threaded && is_long {
-            self.call_help();
+            self.wake_helper_if_useful();
         }
     }
 
@@ -176,7 +176,7 @@ impl Core {
     /// This is only a hint, because this core will come to its ring by itself. So the check needs
     /// no fence, and nothing is lost if it reads an old value.
     #[inline]
-    fn call_help(&mut self) {
+    fn wake_helper_if_useful(&mut self) {
         if self.pool.idle.is_worth_waking() || self.ring.is_long(LONG) {
             self.wake_helper();
         }
@@ -216,10 +216,10 @@ impl Pool {
     }
 
     /// Wakes a worker if no worker searches (steps P2 and P3 of `idle`), or else the one that
-    /// naps (I2 and I3 of `watch`). Returns true if it woke one.
+    /// takes a short sleep (I2 and I3 of `keep_up`). Returns true if it woke one.
     pub(crate) fn wake_one(&self) -> bool {
         if let Some(worker) =
-            self.idle.reserve_for_work(self.duties.on_duty()).or_else(|| self.napper.take())
+            self.idle.reserve_for_work(self.drivers.poller()).or_else(|| self.short_sleeper.take())
         {
             self.unpark(worker);
             return true;

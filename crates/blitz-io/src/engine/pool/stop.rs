@@ -1,8 +1,9 @@
 //! Shuts a pool down: every task is dropped exactly once, then every thread is joined.
 //!
 //! A task that the shutdown has *claimed* is in state RUNNING and owned by the shutdown. Claimed
-//! tasks lie in one list ([`Rest`](super::rest::Rest)), and threads take them out and drop them
-//! one at a time. So a destructor that blocks delays its own thread, not the tasks behind it.
+//! tasks lie in one list ([`ClaimedTasks`](super::claimed::ClaimedTasks)), and threads take them
+//! out and drop them one at a time. So a destructor that blocks delays its own thread, not the
+//! tasks behind it.
 //!
 //! # Protocol
 //! ```text
@@ -16,8 +17,8 @@
 //!    tasks, those that live are claimed, and so are entries in its LIFO slot and its ring
 //! S5 the last core also closes the injector and claims what is in it
 //! S6 the worker drops claimed tasks until there are none
-//! S7 the last participant (core or helper) shuts driver and timers down, then `ended` is set
-//! S8 the thread that requested the shutdown waits for `ended`, then joins the threads
+//! S7 the last participant (core or helper) shuts driver and timers down, then `participants` is zero
+//! S8 the thread that requested the shutdown waits for that, then joins the threads
 //! ```
 //! A task that is running when it is claimed is only marked: it ends at the end of its poll,
 //! wherever that is. A wake-up that comes in between finds a task that is complete, or queues one
@@ -88,7 +89,7 @@ use crate::engine::{
 
 /// The time that S8 waits before it first checks whether it must help. A worker that is awake
 /// ends within some microseconds; a loaded system may take longer, and then a check does no harm.
-const FIRST_LOOK: Duration = Duration::from_millis(1);
+const FIRST_CHECK: Duration = Duration::from_millis(1);
 
 /// The time that a helper has before the next look: a system that is not loaded starts a thread
 /// in a hundredth of that.
@@ -96,34 +97,34 @@ const HELPER_TIME: Duration = Duration::from_millis(4);
 
 /// The time between two looks from which on the shutdown no longer relies on a thread that has
 /// not begun, or that is in a hook: some tens of milliseconds have gone by.
-const BEGINS: Duration = Duration::from_millis(16);
+const START_GRACE: Duration = Duration::from_millis(16);
 
 /// The longest time between two looks.
-const LAST_LOOK: Duration = Duration::from_secs(1);
+const LONGEST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most helper threads of one shutdown. Each was started because all others were stuck in a
 /// destructor: a chain of this many destructors that wait for each other is a bug of the program.
-const HELPERS: usize = 64;
+const MAX_HELPERS: usize = 64;
 
 /// The name of a helper thread.
 const HELPER_NAME: &str = "blitz-end";
 
 /// Counters of the cores and helpers that have not ended.
-pub(crate) struct Ended {
+pub(crate) struct ShutdownCounts {
     /// Number of cores that may still queue tasks.
     cores: AtomicUsize,
     /// Number of cores and helpers that may still drop tasks, and one more for S7.
-    left: Futex,
+    participants: Futex,
     /// Number of helper threads that drop tasks.
     helpers: AtomicUsize,
 }
 
-impl Ended {
+impl ShutdownCounts {
     pub(crate) fn new(cores: usize) -> Self {
-        let left = u32::try_from(cores).expect("the builder bounds the workers") + 1;
+        let participants = u32::try_from(cores).expect("the builder bounds the workers") + 1;
         Self {
             cores: AtomicUsize::new(cores),
-            left: Futex::new(left),
+            participants: Futex::new(participants),
             helpers: AtomicUsize::new(0),
         }
     }
@@ -141,29 +142,29 @@ impl Ended {
         if weakened!("stop_counts_helpers") {
             return true;
         }
-        let step = |left| (left > 1).then(|| left + 1);
+        let step = |count| (count > 1).then(|| count + 1);
         // AcqRel: the participant that counts down last sees this one. Pairs with `count_down`.
         // Relaxed on failure: nothing is read then.
-        self.left.word().fetch_update(AcqRel, Relaxed, step).is_ok()
+        self.participants.word().fetch_update(AcqRel, Relaxed, step).is_ok()
     }
 
     /// Counts a participant down; returns true for the last.
     #[must_use]
     fn count_down(&self) -> bool {
         // AcqRel: the last participant sees what the others did. Pairs with itself.
-        self.left.word().fetch_sub(1, AcqRel) == 2
+        self.participants.word().fetch_sub(1, AcqRel) == 2
     }
 
-    fn ring(&self) {
+    fn finish(&self) {
         // Release: the end happens before the waiting thread goes on. Pairs with the
         // Acquire in `wait_for`.
-        self.left.word().store(0, Release);
-        self.left.wake_all();
+        self.participants.word().store(0, Release);
+        self.participants.wake_all();
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        // Acquire: pairs with the Release in `ring`.
-        self.left.word().load(Acquire) == 0
+        // Acquire: pairs with the Release in `finish`.
+        self.participants.word().load(Acquire) == 0
     }
 }
 
@@ -204,36 +205,36 @@ fn wait_for(count: &Futex, rest: u32, deadline: Option<Instant>) -> bool {
         if now <= rest {
             return true;
         }
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if left.is_some_and(|left| left.is_zero()) {
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if remaining.is_some_and(|remaining| remaining.is_zero()) {
             return false;
         }
-        count.wait(now, left);
+        count.wait(now, remaining);
     }
 }
 
 /// The state that a thread that waits for a shutdown keeps from one look to the next.
 #[derive(Debug)]
-pub(crate) struct Helping {
+pub(crate) struct HelpSchedule {
     /// The time of the next look, and the wait that led to it.
     next: Cell<(Instant, Duration)>,
     /// Number of tasks that had been taken out of the list at the last look.
     taken: Cell<Option<u64>>,
     /// True if this thread may drop tasks itself when no other can, because it has no deadline.
-    pub(crate) is_patient: bool,
+    pub(crate) may_drop_here: bool,
 }
 
-impl Helping {
-    pub(crate) fn new(is_patient: bool) -> Self {
-        let next = (Instant::now() + FIRST_LOOK, FIRST_LOOK);
-        Self { next: Cell::new(next), taken: Cell::new(None), is_patient }
+impl HelpSchedule {
+    pub(crate) fn new(may_drop_here: bool) -> Self {
+        let next = (Instant::now() + FIRST_CHECK, FIRST_CHECK);
+        Self { next: Cell::new(next), taken: Cell::new(None), may_drop_here }
     }
 
     /// Schedules the next look. `has_helped` is true if there is a new helper, which may soon be
     /// stuck like the last one.
-    fn looked(&self, has_helped: bool) {
+    fn schedule_next(&self, has_helped: bool) {
         let (_, wait) = self.next.get();
-        let wait = if has_helped { HELPER_TIME } else { (wait * 2).min(LAST_LOOK) };
+        let wait = if has_helped { HELPER_TIME } else { (wait * 2).min(LONGEST_CHECK_INTERVAL) };
         self.next.set((Instant::now() + wait, wait));
     }
 }
@@ -241,7 +242,7 @@ impl Helping {
 impl Pool {
     /// Sets `stopping` and unparks every worker, so that each thread that holds a core ends it:
     /// the part of S2 that runs no user code.
-    pub(crate) fn call_stop(&self) {
+    pub(crate) fn set_stopping(&self) {
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
         for index in 0..self.remotes.len() {
@@ -251,20 +252,20 @@ impl Pool {
 
     /// Begins the shutdown (S1 to S3).
     pub(crate) fn stop(self: &Arc<Self>) {
-        self.assert_here();
+        self.assert_owner_thread();
         self.claim_outside();
-        self.call_stop();
+        self.set_stopping();
         // A pool that was never started must not start any more.
         self.started.get_or_init(|| Ok(()));
         while let Some(core) = self.free_cores.take() {
             end_core(core);
         }
-        self.end_left_cores(true, cfg!(blitz_loom));
+        self.end_waiting_cores(true, cfg!(blitz_loom));
     }
 
     /// Ends the cores that lie between two threads (S3 and N1). If the shutdown `has_waited` long
     /// enough, this includes those whose worker is about to come for them.
-    fn end_left_cores(self: &Arc<Self>, may_end_here: bool, has_waited: bool) {
+    fn end_waiting_cores(self: &Arc<Self>, may_end_here: bool, has_waited: bool) {
         let cores = self.waiting_cores().filter(|handoff| has_waited || !handoff.is_reserved);
         cores.for_each(|handoff| self.end_waiting_core(handoff, may_end_here));
     }
@@ -273,21 +274,21 @@ impl Pool {
     /// by itself (the first part of S8). Returns false if the deadline passes first.
     pub(crate) fn wait_until_dropped(
         self: &Arc<Self>,
-        helping: &Helping,
+        helping: &HelpSchedule,
         deadline: Option<Instant>,
     ) -> bool {
         loop {
-            let (look, _) = helping.next.get();
-            let until = deadline.map_or(look, |deadline| deadline.min(look));
-            if wait_for(&self.ended.left, 0, Some(until)) {
+            let (check_at, _) = helping.next.get();
+            let until = deadline.map_or(check_at, |deadline| deadline.min(check_at));
+            if wait_for(&self.shutdown.participants, 0, Some(until)) {
                 return true;
             }
             let now = Instant::now();
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return false;
             }
-            if now >= look {
-                helping.looked(self.help(helping));
+            if now >= check_at {
+                helping.schedule_next(self.help(helping));
             }
         }
     }
@@ -297,7 +298,7 @@ impl Pool {
     pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) -> bool {
         // A worker may get here inside `block_in_place`, and must not wait for itself.
         let own = u32::from(lock(&self.threads).iter().any(ThreadHandle::is_current));
-        wait_for(&self.ended.left, 0, deadline) && self.alive.wait(own, deadline)
+        wait_for(&self.shutdown.participants, 0, deadline) && self.alive.wait(own, deadline)
     }
 
     /// Waits for the end and joins the threads (S8). Returns false if the deadline passes first;
@@ -316,16 +317,16 @@ impl Pool {
     /// the system has no thread: then tasks that only a helper could drop live until the polls
     /// that delay them have ended.
     pub(crate) fn help_in_background(self: &Arc<Self>) {
-        if !self.config.threaded || self.ended.is_over() || self.is_quiet() {
+        if !self.config.threaded || self.shutdown.is_over() || self.is_quiet() {
             return;
         }
         let pool = self.clone();
         let _ = self.start_helper(move || {
-            let helping = Helping::new(true);
-            while !pool.ended.is_over() {
-                let (look, _) = helping.next.get();
-                if !wait_for(&pool.ended.left, 0, Some(look)) {
-                    helping.looked(pool.help(&helping));
+            let helping = HelpSchedule::new(true);
+            while !pool.shutdown.is_over() {
+                let (check_at, _) = helping.next.get();
+                if !wait_for(&pool.shutdown.participants, 0, Some(check_at)) {
+                    helping.schedule_next(pool.help(&helping));
                 }
             }
         });
@@ -341,35 +342,35 @@ impl Pool {
 
     /// Helps the shutdown (N1 to N4); returns true if a helper was started.
     #[cold]
-    fn help(self: &Arc<Self>, helping: &Helping) -> bool {
+    fn help(self: &Arc<Self>, helping: &HelpSchedule) -> bool {
         if !self.config.threaded {
             return false;
         }
         let (_, wait) = helping.next.get();
-        self.end_left_cores(helping.is_patient, wait >= BEGINS);
-        self.claim_for_others();
-        let look = self.rest.look();
-        let is_stuck =
-            look.waiting > 0 && (look.droppers == 0 || helping.taken.get() == Some(look.taken));
-        helping.taken.set(Some(look.taken));
+        self.end_waiting_cores(helping.may_drop_here, wait >= START_GRACE);
+        self.claim_of_live_cores();
+        let snapshot = self.claimed.snapshot();
+        let is_stuck = snapshot.waiting > 0
+            && (snapshot.droppers == 0 || helping.taken.get() == Some(snapshot.taken));
+        helping.taken.set(Some(snapshot.taken));
         if is_stuck {
             // Relaxed: exceeding the limit by a few does no harm.
-            let has_room = self.ended.helpers.fetch_add(1, Relaxed) < HELPERS;
+            let has_room = self.shutdown.helpers.fetch_add(1, Relaxed) < MAX_HELPERS;
             let pool = self.clone();
             let started = has_room
                 && self.start_helper(move || {
                     pool.drop_as_helper();
                     // Relaxed: only a limit, which may be exceeded by a few.
-                    pool.ended.helpers.fetch_sub(1, Relaxed);
+                    pool.shutdown.helpers.fetch_sub(1, Relaxed);
                 });
-            if !started && helping.is_patient {
+            if !started && helping.may_drop_here {
                 self.drop_as_helper();
             }
             return started;
         }
         // A `block_on` of another executor is not counted, so after a while assume that one
         // waits.
-        if look.waiting == 0 && (self.has_waiting_roots() || wait >= LAST_LOOK) {
+        if snapshot.waiting == 0 && (self.has_waiting_roots() || wait >= LONGEST_CHECK_INTERVAL) {
             self.cancel_waits();
         }
         false
@@ -395,7 +396,7 @@ impl Pool {
 
     /// Drops claimed tasks on a thread that has no core (S6), unless the shutdown is over.
     fn drop_as_helper(&self) {
-        if self.ended.participate() {
+        if self.shutdown.participate() {
             self.drop_claimed();
             self.count_down();
         }
@@ -403,7 +404,7 @@ impl Pool {
 
     /// Drops claimed tasks until there are none (S6). User code runs.
     fn drop_claimed(&self) {
-        let dropper = self.rest.dropper();
+        let dropper = self.claimed.dropper();
         while let Some(claim) = dropper.take() {
             // SAFETY: obligation 1 of `poll::drop_claimed`: the task was claimed, so its stage
             // holds the future, and this thread alone took it out of the list.
@@ -414,21 +415,21 @@ impl Pool {
 
     /// Counts this participant down; the last one does S7. User wakers are called.
     fn count_down(&self) {
-        if self.ended.count_down() {
+        if self.shutdown.count_down() {
             // The tasks that waited are gone; waits of other threads are left.
-            self.duties.shut_down();
-            self.ended.ring();
+            self.drivers.shut_down();
+            self.shutdown.finish();
         }
     }
 
     /// Makes everything that waits for an event or a time return an error (N4).
     #[cold]
     pub(crate) fn cancel_waits(&self) {
-        self.duties.shut_down();
+        self.drivers.shut_down();
     }
 
     /// Claims the tasks of all arenas whose core has not ended (N2).
-    fn claim_for_others(&self) {
+    fn claim_of_live_cores(&self) {
         for remote in &self.remotes {
             let mut claimed = Vec::new();
             loop {
@@ -438,7 +439,7 @@ impl Pool {
                 }
                 // Relaxed: written before the pool was shared.
                 let arena = remote.arena.load(Relaxed);
-                let mut left_out = 0;
+                let mut omitted = 0;
                 // No allocator is called during a read, because the holder may wait for its end.
                 // SAFETY: obligations 1 and 2 of `Arena::read_tasks`: `open` is locked and true, so
                 // the core has not ended, its arena is not closed, and this thread is the only
@@ -446,25 +447,25 @@ impl Pool {
                 let was_read = unsafe {
                     (*arena).read_tasks(|task| {
                         if claimed.len() == claimed.capacity() {
-                            left_out += 1;
+                            omitted += 1;
                         } else if claim(task) {
                             claimed.push(task);
                         }
                     })
                 };
-                let is_whole = !was_read || left_out == 0;
+                let is_whole = !was_read || omitted == 0;
                 if weakened!("help_pushes_inside") {
                     drop(open);
-                    self.rest.add(&mut claimed);
+                    self.claimed.add(&mut claimed);
                 } else {
                     // Under the lock of `open`: the holder that ends its core finds them.
-                    self.rest.add(&mut claimed);
+                    self.claimed.add(&mut claimed);
                     drop(open);
                 }
                 if is_whole {
                     break;
                 }
-                claimed.reserve(left_out + left_out / 4);
+                claimed.reserve(omitted + omitted / 4);
             }
         }
     }
@@ -486,7 +487,7 @@ impl Pool {
                 });
             }
             // Under the lock, so that the last core finds the tasks in the list, or in the arena.
-            self.rest.add(&mut claimed);
+            self.claimed.add(&mut claimed);
         }
     }
 
@@ -509,7 +510,7 @@ impl Pool {
         while let Some(task) = self.injector.pop() {
             claimed.extend(poll::claim_entry(task));
         }
-        self.rest.add(&mut claimed);
+        self.claimed.add(&mut claimed);
         for arena in arenas {
             // SAFETY: the arena is ours alone, no task is left in it, and we give it up.
             unsafe { Arena::close(arena) };
@@ -554,8 +555,8 @@ pub(crate) fn end_core(mut core: Box<Core>) {
     while let Some(task) = entries.pop_front() {
         claimed.extend(poll::claim_entry(task));
     }
-    pool.rest.add(&mut claimed);
-    if pool.ended.close_core() {
+    pool.claimed.add(&mut claimed);
+    if pool.shutdown.close_core() {
         pool.unregister_pool();
         pool.end_outside();
     }
@@ -565,7 +566,7 @@ pub(crate) fn end_core(mut core: Box<Core>) {
     pool.count_down();
 }
 
-impl super::Outside {
+impl super::OutsideArena {
     /// Returns true once a task spawned into this arena would never be run. The caller holds the
     /// lock, so a spawn either finds the arena open, and the shutdown claims its task, or is
     /// refused.
@@ -589,7 +590,7 @@ pub(crate) mod tests {
     use std::{panic::Location, sync::Arc as Plain};
 
     use crate::engine::{
-        pool::{Config, Pool, current::Held, drive},
+        pool::{Config, Pool, current::CoreGuard, drive},
         prim::{Arc, ids::Tally, model, thread},
         threads::ThreadConfig,
         work::task::cell::Label,
@@ -676,7 +677,7 @@ pub(crate) mod tests {
             #[cfg(blitz_loom)]
             // SAFETY: the core is ours, so we hold its arena.
             unsafe { core.arena.as_ref() }.readers.add();
-            let held = Held::new(core);
+            let guard = CoreGuard::new(core);
             let witness = OnDrop(dropped.clone());
             let task = async move {
                 let _witness = witness;
@@ -684,15 +685,15 @@ pub(crate) mod tests {
             };
             let spawned = pool.spawn(task, Label::at(Location::caller()));
             drop(spawned.ok().expect("the pool is open"));
-            let core = held.release();
+            let core = guard.release();
             let helper = thread::spawn({
                 let pool = pool.clone();
                 move || {
-                    pool.claim_for_others();
+                    pool.claim_of_live_cores();
                     pool.drop_as_helper();
                 }
             });
-            pool.call_stop();
+            pool.set_stopping();
             super::end_core(core);
             assert!(pool.wait_for_end(None));
             assert_eq!(dropped.get(), 1, "the end came before the destructor was through");

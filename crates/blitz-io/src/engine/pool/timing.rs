@@ -10,7 +10,7 @@ use super::{Pool, core::Core, current};
 use crate::engine::{
     prim::clock::TimestampUnit,
     work::{
-        current as words,
+        current as thread_context,
         task::{cell::Task, poll},
     },
 };
@@ -34,12 +34,12 @@ fn run_timed(pool: &Pool, task: Task) -> bool {
             let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
             current::with_core(|core| core.record_latency(waited_ns));
         }
-        words::set_latency(Some(waited));
+        thread_context::set_latency(Some(waited));
     }
     let began = Instant::now();
     let completed = poll::run(task, now);
     // The latency is left over if the task was cancelled instead of being polled.
-    words::set_latency(None);
+    thread_context::set_latency(None);
     let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     // Only the holder of a core writes to its histograms; a poll that handed its core off has
     // none to write to, and is left out.
@@ -55,10 +55,10 @@ pub(crate) fn run_without_core(pool: &Pool, task: Task) -> bool {
     let unit = pool.config.unit();
     let now = unit.now();
     if unit == TimestampUnit::Micros {
-        words::set_latency(Some(unit.elapsed(now, task.since())));
+        thread_context::set_latency(Some(unit.elapsed(now, task.since())));
     }
     let completed = poll::run(task, now);
-    words::set_latency(None);
+    thread_context::set_latency(None);
     completed
 }
 

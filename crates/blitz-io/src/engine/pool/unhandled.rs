@@ -60,12 +60,12 @@ impl Unhandled {
     }
 
     /// Registers the parker of a `block_on` (B1), until the returned value is dropped.
-    pub(crate) fn call(&self, parker: &Arc<Parker>) -> Option<Caller<'_>> {
+    pub(crate) fn register(&self, parker: &Arc<Parker>) -> Option<BlockOnCaller<'_>> {
         if !self.ends {
             return None;
         }
         lock(&self.callers).push(parker.clone());
-        Some(Caller { unhandled: self, parker: parker.clone() })
+        Some(BlockOnCaller { unhandled: self, parker: parker.clone() })
     }
 
     /// Sets the flag and unparks all callers (U1 and U3), with `stop` in between (U2).
@@ -85,12 +85,12 @@ impl Unhandled {
 }
 
 /// A `block_on` that is unparked when the runtime ends for a panic.
-pub(crate) struct Caller<'a> {
+pub(crate) struct BlockOnCaller<'a> {
     unhandled: &'a Unhandled,
     parker: Arc<Parker>,
 }
 
-impl Drop for Caller<'_> {
+impl Drop for BlockOnCaller<'_> {
     fn drop(&mut self) {
         lock(&self.unhandled.callers).retain(|parker| !Arc::ptr_eq(parker, &self.parker));
     }
@@ -112,7 +112,7 @@ impl Pool {
     #[cold]
     pub(crate) fn on_task_panic(&self) {
         if self.unhandled.ends {
-            self.unhandled.happen(|| self.call_stop());
+            self.unhandled.happen(|| self.set_stopping());
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
                 let unhandled = unhandled.clone();
                 thread::spawn(move || {
                     let parker = Plain::new(Parker::new());
-                    let _caller = unhandled.call(&parker);
+                    let _caller = unhandled.register(&parker);
                     while !unhandled.has_happened() {
                         parker.park();
                     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::{
     Pool,
     core::Core,
-    current::{self, Held},
-    duty::{self, Look},
-    park, stop, timing,
+    current::{self, CoreGuard},
+    park,
+    poller::{self, Maintenance},
+    stop, timing,
 };
 use crate::engine::preempt::WatchRecord;
 use crate::engine::work::{
-    current as words,
+    current as thread_context,
     current::{BlockingPolicy, LeaseGuard, SeededRngGuard},
     task::{
         arena::{self, Origin},
@@ -32,26 +33,26 @@ pub(crate) enum End {
 }
 
 /// The next step of a worker.
-enum Next {
+enum NextStep {
     Run(Task),
     /// The I/O driver may have events.
-    Look,
+    Maintain,
     Sleep,
 }
 
 #[inline]
-fn find(core: &mut Core) -> Next {
+fn find(core: &mut Core) -> NextStep {
     let mut task = core.next();
     if task.is_none() {
-        if core.events_come {
-            return Next::Look;
+        if core.expects_events {
+            return NextStep::Maintain;
         }
-        task = core.search().or_else(|| core.linger());
+        task = core.search().or_else(|| core.spin_before_sleep());
     }
     if task.is_some() && core.searching {
         core.stop_searching();
     }
-    task.map_or(Next::Sleep, Next::Run)
+    task.map_or(NextStep::Sleep, NextStep::Run)
 }
 
 /// Polls the task and returns true if the task has ended by that.
@@ -80,9 +81,9 @@ fn take_core_back(pool: &Pool, watch_record: Option<&WatchRecord>, is_idle: &mut
     let core = watch_record.and_then(|watch_record| watch_record.take_core_back(pool));
     // The monitor may have gone to sleep meanwhile, so it must be notified again.
     *is_idle = set_idle(watch_record);
-    // Like in `handoff`: `Held::new` installs the core in this thread, and the worker's own
-    // `Held`, which is empty, stands for the core again.
-    core.map(Held::new).is_some()
+    // Like in `handoff`: `CoreGuard::new` installs the core in this thread, and the worker's own
+    // `CoreGuard`, which is empty, stands for the core again.
+    core.map(CoreGuard::new).is_some()
 }
 
 /// Notes that this worker has nothing to run. Returns true if the monitor must be notified when
@@ -103,27 +104,27 @@ fn set_busy(pool: &Arc<Pool>, watch_record: Option<&WatchRecord>) {
 fn lost(pool: &Pool, completed: bool) -> End {
     // Another thread writes the core's counters now, so this goes to the shared ones.
     pool.outside_counters.stopped(u64::from(completed));
-    words::with(|current| current.blocking.set(BlockingPolicy::Allowed));
+    thread_context::with(|current| current.blocking.set(BlockingPolicy::Allowed));
     End::CoreLost
 }
 
 /// Runs tasks on this thread, with `core`, until the pool stops or the core is lost.
 pub(crate) fn run(mut core: Box<Core>) -> End {
-    core.join_crowd();
+    core.count_as_awake();
     let pool = core.pool.clone();
     let index = core.index;
-    words::with(|current| current.blocking.set(BlockingPolicy::InPlace));
+    thread_context::with(|current| current.blocking.set(BlockingPolicy::InPlace));
     let _seeded = pool.seeds.as_ref().map(|seeds| SeededRngGuard::new(&seeds.worker(index)));
     let watch_record = WatchRecord::begin(&pool, index);
     // SAFETY: obligation 1 of `LeaseGuard::new`: the lease outlives this value, because the watch
     // record was declared earlier and so is dropped later.
     let _lease_guard =
         unsafe { LeaseGuard::new(watch_record.as_ref().map(|watch_record| watch_record.lease())) };
-    let first = core.look_is_due;
-    let held = Held::new(core);
+    let first = core.maintenance_is_due;
+    let guard = CoreGuard::new(core);
     if first {
         // Events that waited while no thread held the core are handled before anything else.
-        duty::attend(&pool, index, Look::First);
+        poller::maintain(&pool, index, Maintenance::NewThread);
         // User wakers ran, and may have handed the core off.
         if !current::holds_core_of(&pool) {
             return lost(&pool, false);
@@ -133,9 +134,9 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     let mut is_idle = watch_record.is_some();
     let mut completed = false;
     while !pool.is_stopping() {
-        let (next, tick, look, now) = current::with_core(|core| {
+        let (next, tick, maintain, now) = current::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
-            (find(core), core.take_tick(), core.take_look(), core.clock.now_ms())
+            (find(core), core.take_tick(), core.take_maintenance_due(), core.clock.now_ms())
         });
         if tick {
             arena::sweep_held_arena();
@@ -144,28 +145,28 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
                 return lost(&pool, false);
             }
         }
-        if look {
-            duty::attend(&pool, index, Look::Between);
+        if maintain {
+            poller::maintain(&pool, index, Maintenance::BetweenTasks);
             // User wakers ran, and may have handed the core off.
             if !current::holds_core_of(&pool) {
-                if let Next::Run(task) = next {
+                if let NextStep::Run(task) = next {
                     place(task, Origin::Yielded);
                 }
                 return lost(&pool, false);
             }
         }
         completed = match next {
-            Next::Run(task) => {
+            NextStep::Run(task) => {
                 if std::mem::take(&mut is_idle) {
                     set_busy(&pool, watch_record.as_deref());
                 }
                 poll(&pool, task, now)
             }
-            Next::Look => {
-                duty::attend(&pool, index, Look::Between);
+            NextStep::Maintain => {
+                poller::maintain(&pool, index, Maintenance::BetweenTasks);
                 false
             }
-            Next::Sleep => {
+            NextStep::Sleep => {
                 is_idle = set_idle(watch_record.as_deref());
                 park::park(&pool, index, || false);
                 false
@@ -178,7 +179,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         }
     }
     current::with_core(|core| core.counters().completed.add(u64::from(completed)));
-    stop::end_core(held.release());
-    words::with(|current| current.blocking.set(BlockingPolicy::Allowed));
+    stop::end_core(guard.release());
+    thread_context::with(|current| current.blocking.set(BlockingPolicy::Allowed));
     End::Stopped
 }

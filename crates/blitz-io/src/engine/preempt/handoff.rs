@@ -54,7 +54,7 @@ use super::offload::Offloaded;
 use crate::engine::pool::{
     Pool,
     core::Core,
-    current::{self, Held},
+    current::{self, CoreGuard},
     stop,
     worker::{self, End},
 };
@@ -136,7 +136,7 @@ impl Handoff {
         // The time in between counts towards no poll.
         core.clock.restart(&core.pool.tick);
         // No thread looked after this core's wheel meanwhile.
-        core.look_is_due = true;
+        core.maintenance_is_due = true;
         Some(core)
     }
 
@@ -298,9 +298,9 @@ impl Blocked {
         let mut blocked = Self { budget, handoff: None, listed: None };
         if let Some(core) = current::take_core() {
             blocked.listed = words::task().map(|task| {
-                // SAFETY: obligation 1 of `list`: this thread runs the task, which keeps it
+                // SAFETY: obligation 1 of `add`: this thread runs the task, which keeps it
                 // alive.
-                let number = unsafe { core.pool.blocked.list(task) };
+                let number = unsafe { core.pool.blocked.add(task) };
                 (core.pool.clone(), number)
             });
             if words::task().is_some() {
@@ -339,14 +339,14 @@ impl Drop for Blocked {
     /// Takes the core back, if it is still there (H4).
     fn drop(&mut self) {
         if let Some((pool, number)) = self.listed.take() {
-            pool.blocked.strike_off(number);
+            pool.blocked.remove(number);
         }
         let _inside = current::inside();
         if let Some(core) = self.handoff.take().and_then(|handoff| handoff.take()) {
             let pool = core.pool.clone();
-            // `Held::new` installs the core in this thread; the worker's own `Held`, which is
-            // empty, stands for it again.
-            let Held { .. } = Held::new(core);
+            // `CoreGuard::new` installs the core in this thread; the worker's own `CoreGuard`,
+            // which is empty, stands for it again.
+            let CoreGuard { .. } = CoreGuard::new(core);
             pool.notify_monitor();
         }
         words::with(|current| {

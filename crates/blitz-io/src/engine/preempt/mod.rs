@@ -355,11 +355,11 @@ impl Pool {
         detached: DetachedThread,
     ) -> Arc<Handoff> {
         let core = inspection.take().cast::<Core>();
-        // SAFETY: the holder of a core publishes the pointer of the box that `Held::new` leaked, so
-        // the pointer came from a `Box<Core>`. By invariant 1 of `engine/lease` the core is ours
-        // now, because the inspection took it.
+        // SAFETY: the holder of a core publishes the pointer of the box that `CoreGuard::new`
+        // leaked, so the pointer came from a `Box<Core>`. By invariant 1 of `engine/lease` the core
+        // is ours now, because the inspection took it.
         let mut core = unsafe { Box::from_raw(core.as_ptr()) };
-        core.give_batch();
+        core.flush_batch();
         core.empty_lifo();
         let handoff = Handoff::new(core);
         if let Some(watched) = &self.watched {

@@ -4,7 +4,7 @@ use std::{panic::Location, ptr::NonNull, sync::Arc as Plain, time::Duration};
 
 use super::{DetachedThread, Settings, WatchRecord, offload::Offloaded, stack::StackCapture};
 use crate::engine::{
-    pool::{Pool, current, current::Held, stop, stop::tests::config},
+    pool::{Pool, current, current::CoreGuard, stop, stop::tests::config},
     preempt::handoff::Handoff,
     prim::{
         ids::{ModelEnds, Tally},
@@ -44,18 +44,18 @@ fn hog_that(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>, does: fn(&Poo
     // SAFETY: obligation 1: the watch record, which owns the lease, is borrowed for longer than the
     // guard.
     let _lease_guard = unsafe { LeaseGuard::new(Some(watch_record.lease())) };
-    let held = Held::new(core);
+    let guard = CoreGuard::new(core);
     // The task pointer is never read: the monitor of these models only takes cores.
     words::enter_user_code(NonNull::<Header>::dangling());
     does(pool);
     words::leave_user_code();
     if !current::holds_core_of(pool) {
         match watch_record.take_core_back(pool) {
-            Some(core) => drop(Held::new(core)),
+            Some(core) => drop(CoreGuard::new(core)),
             None => return false,
         }
     }
-    stop::end_core(held.release());
+    stop::end_core(guard.release());
     true
 }
 

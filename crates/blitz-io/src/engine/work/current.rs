@@ -78,8 +78,8 @@ pub(crate) struct Current {
     thread: Cell<u64>,
     /// The blocking pool that this thread belongs to (`blocking` knows the type), and whether the
     /// thread has ended its work there.
-    pub(crate) crew: Cell<*const ()>,
-    pub(crate) has_left_crew: Cell<bool>,
+    pub(crate) blocking_pool: Cell<*const ()>,
+    pub(crate) has_left_blocking_pool: Cell<bool>,
     /// True if this thread stays idle until its runtime ends instead of exiting: it was started
     /// as a worker, or it has started a child process. A child may have requested a signal for
     /// the end of the *thread* that started it (`PR_SET_PDEATHSIG`).
@@ -140,8 +140,8 @@ impl Current {
             rng_state: Cell::new(0),
             local: Cell::new(std::ptr::null()),
             thread: Cell::new(0),
-            crew: Cell::new(std::ptr::null()),
-            has_left_crew: Cell::new(false),
+            blocking_pool: Cell::new(std::ptr::null()),
+            has_left_blocking_pool: Cell::new(false),
             stays: Cell::new(false),
             #[cfg(feature = "fiber")]
             fiber: Cell::new(std::ptr::null()),

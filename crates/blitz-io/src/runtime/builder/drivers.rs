@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::Builder;
 #[cfg(feature = "test-util")]
-use crate::engine::blocking::Blocking;
+use crate::engine::blocking::BlockingPool;
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, DriverConfig, IoBackend};
-use crate::engine::pool::duty::Duties;
+use crate::engine::pool::poller::PoolDrivers;
 #[cfg(feature = "time")]
 use crate::engine::{
     pool::Pool,
@@ -47,16 +47,16 @@ impl Drivers {
         self.events = Some(self.events.unwrap_or(0).max(events));
     }
 
-    pub(super) fn duties(&self, workers: usize, threaded: bool) -> io::Result<Duties> {
-        let duties = Duties::none();
+    pub(super) fn build(&self, workers: usize, threaded: bool) -> io::Result<PoolDrivers> {
+        let drivers = PoolDrivers::none();
         #[cfg(feature = "net")]
-        let duties =
-            if self.io { duties.with_driver(Driver::new(self.driver_config())?) } else { duties };
+        let drivers =
+            if self.io { drivers.with_driver(Driver::new(self.driver_config())?) } else { drivers };
         #[cfg(feature = "time")]
-        let duties =
-            if self.time { duties.with_timers(self.timers(workers, threaded)) } else { duties };
+        let drivers =
+            if self.time { drivers.with_timers(self.timers(workers, threaded)) } else { drivers };
         let _ = (self.io, self.time, self.events, workers, threaded);
-        Ok(duties)
+        Ok(drivers)
     }
 }
 
@@ -90,7 +90,7 @@ impl Drivers {
 /// its core, because the core may have to wake up earlier than it planned.
 #[cfg(feature = "time")]
 pub(super) fn alarm(pool: &Arc<Pool>) {
-    if let Some(timers) = pool.duties.timers() {
+    if let Some(timers) = pool.drivers.timers() {
         let pool = Arc::downgrade(pool);
         timers.set_alarm(Box::new(move |wheel| {
             if let Some(pool) = pool.upgrade() {
@@ -103,8 +103,8 @@ pub(super) fn alarm(pool: &Arc<Pool>) {
 /// Stops a paused clock from advancing by itself while blocking work is running, because its
 /// duration in the time of a paused clock is unknown.
 #[cfg(feature = "test-util")]
-pub(super) fn hold_clock(pool: &Arc<Pool>, blocking: &Blocking) {
-    let Some(timers) = pool.duties.timers().filter(|_| !pool.config.threaded) else { return };
+pub(super) fn hold_clock(pool: &Arc<Pool>, blocking: &BlockingPool) {
+    let Some(timers) = pool.drivers.timers().filter(|_| !pool.config.threaded) else { return };
     let (timers, pool) = (timers.clone(), Arc::downgrade(pool));
     blocking.hold_clock(Box::new(move || {
         timers.clock().allow_auto_advance();

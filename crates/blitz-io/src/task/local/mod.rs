@@ -83,7 +83,7 @@ where
             let (future, label) = offer.take().expect("it was not offered before");
             return Offered::NotLocal(future, label);
         }
-        if !inner.pool.is_local_here() {
+        if !inner.pool.is_owner_thread() {
             return Offered::Elsewhere;
         }
         let (future, label) = offer.take().expect("it was not offered before");

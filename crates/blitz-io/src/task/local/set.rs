@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 use super::super::{JoinHandle, is_large};
 use crate::{
     engine::{
-        local::{Left, Local, bell::Driver, context::Inside},
+        local::{Local, Remaining, context::EnteredSet, notifier::SetDriverId},
         preempt::block_on,
         work::task::{cell::Label, extra::Extra, trace},
     },
@@ -94,7 +94,7 @@ pub struct LocalSet {
 /// # });
 /// ```
 pub struct LocalEnterGuard {
-    _inside: Inside,
+    _inside: EnteredSet,
     marker: PhantomData<*mut std::cell::Cell<()>>,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Debug for LocalEnterGuard {
 }
 
 /// The driver of a set that is awaited itself.
-const WHOLE: Driver = Driver::first();
+const WHOLE: SetDriverId = SetDriverId::first();
 
 impl LocalSet {
     /// Creates an empty set that belongs to the calling thread.
@@ -145,7 +145,7 @@ impl LocalSet {
     /// # });
     /// ```
     pub fn enter(&self) -> LocalEnterGuard {
-        LocalEnterGuard { _inside: Inside::new(&self.local), marker: PhantomData }
+        LocalEnterGuard { _inside: EnteredSet::new(&self.local), marker: PhantomData }
     }
 
     /// Spawns a `!Send` task on this set.
@@ -314,9 +314,9 @@ impl Future for LocalSet {
         block_on::local_tasks_run();
         let Err(left) = self.local.poll(WHOLE, cx, |_| Poll::<Infallible>::Pending);
         match left {
-            Left::Nothing => return Poll::Ready(()),
-            Left::Tasks => {}
-            Left::Entries => cx.waker().wake_by_ref(),
+            Remaining::Nothing => return Poll::Ready(()),
+            Remaining::Tasks => {}
+            Remaining::Entries => cx.waker().wake_by_ref(),
         }
         Poll::Pending
     }
@@ -331,7 +331,7 @@ impl Drop for LocalSet {
 /// A registered driver of a set, unregistered when this is dropped.
 struct Driven<'a> {
     local: &'a Local,
-    driver: Driver,
+    driver: SetDriverId,
 }
 
 impl Drop for Driven<'_> {
@@ -359,8 +359,8 @@ impl<F: Future> Future for RunUntil<'_, F> {
         block_on::local_tasks_run();
         match local.poll(driver, cx, |cx| this.future.poll(cx)) {
             Ok(output) => return Poll::Ready(output),
-            Err(Left::Entries) => cx.waker().wake_by_ref(),
-            Err(Left::Tasks | Left::Nothing) => {}
+            Err(Remaining::Entries) => cx.waker().wake_by_ref(),
+            Err(Remaining::Tasks | Remaining::Nothing) => {}
         }
         Poll::Pending
     }

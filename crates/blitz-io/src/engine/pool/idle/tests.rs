@@ -10,18 +10,18 @@ use crate::engine::prim::{
 };
 
 /// Workers with a parker each and one queue, which is only a count of items.
-struct World {
+struct IdleWorld {
     idle: Idle,
-    beds: Vec<Parker>,
+    parkers: Vec<Parker>,
     items: AtomicUsize,
     done: AtomicUsize,
 }
 
-impl World {
+impl IdleWorld {
     fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self {
             idle: Idle::new(workers),
-            beds: (0..workers).map(|_| Parker::new()).collect(),
+            parkers: (0..workers).map(|_| Parker::new()).collect(),
             items: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
         })
@@ -48,7 +48,7 @@ impl World {
 
     fn wake_one(&self) {
         if let Some(worker) = self.idle.reserve_for_work(None) {
-            self.beds[worker].unpark();
+            self.parkers[worker].unpark();
         }
     }
 
@@ -76,7 +76,7 @@ impl World {
             // Relaxed: the fence is in `fall_asleep`.
             let work = self.items.load(Relaxed) > 0;
             if !work || self.idle.wake_self_for_work(worker) == SelfWoken::BeingWoken {
-                self.beds[worker].park();
+                self.parkers[worker].park();
             }
             searching = true;
         }
@@ -89,7 +89,7 @@ impl World {
 #[test]
 fn work_and_sleeper_never_miss_each_other() {
     model(|| {
-        let world = World::new(1);
+        let world = IdleWorld::new(1);
         let worker = thread::spawn({
             let world = world.clone();
             move || world.work(0, 1)
@@ -102,7 +102,7 @@ fn work_and_sleeper_never_miss_each_other() {
 #[test]
 fn two_producers_wake_for_both_items() {
     model(|| {
-        let world = World::new(1);
+        let world = IdleWorld::new(1);
         let worker = thread::spawn({
             let world = world.clone();
             move || world.work(0, 2)
@@ -122,7 +122,7 @@ fn two_producers_wake_for_both_items() {
 #[test]
 fn the_last_searcher_hands_on() {
     model(|| {
-        let world = World::new(2);
+        let world = IdleWorld::new(2);
         let workers: Vec<_> = (0..2)
             .map(|worker| {
                 let world = world.clone();
@@ -143,7 +143,7 @@ fn the_last_searcher_hands_on() {
 #[test]
 fn a_worker_that_wakes_itself_hands_on() {
     model(|| {
-        let world = World::new(2);
+        let world = IdleWorld::new(2);
         assert!(world.idle.start_searching());
         let workers: Vec<_> = (0..2)
             .map(|worker| {
@@ -162,15 +162,15 @@ fn a_worker_that_wakes_itself_hands_on() {
 #[test]
 fn a_worker_that_wakes_itself_is_counted_once() {
     model(|| {
-        let world = World::new(2);
+        let world = IdleWorld::new(2);
         world.idle.fall_asleep(1, false);
         let producer = thread::spawn({
             let world = world.clone();
             move || world.produce()
         });
         world.idle.fall_asleep(0, false);
-        if world.idle.wake_self_alone(0) == SelfWoken::BeingWoken {
-            world.beds[0].park();
+        if world.idle.wake_self_not_searching(0) == SelfWoken::BeingWoken {
+            world.parkers[0].park();
         }
         producer.join().unwrap();
         // Worker 0 is awake. Worker 1 sleeps, unless the producer woke it.
@@ -197,7 +197,7 @@ fn every_reservation_finds_a_bit() {
 }
 
 #[test]
-fn the_last_who_falls_asleep_sees_that_all_do() {
+fn the_last_worker_that_falls_asleep_sees_that_all_sleep() {
     model(|| {
         let idle = Arc::new(Idle::new(2));
         let sleeper = thread::spawn({

@@ -1,34 +1,34 @@
 //! Counts the threads of the blocking pool and decides which thread is woken, started or ended.
 //!
-//! One word holds three counts: the *threads* of the pool (the crew), those of them that are
+//! One word holds three counts: the *threads* of the pool (the set), those of them that are
 //! *starting* (requested from the system, which has not returned yet), and those that are *idle*
-//! (asleep, and not claimed by any spawner). A mark at each bed (`beds`, the place where a thread
-//! sleeps) says on which threads a claim may be spent. Whether a thread is woken, started, or ends
-//! is decided by the word alone, in one exchange.
+//! (asleep, and not claimed by any spawner). A mark at each slot (`idle_slots`, the place where a
+//! thread sleeps) says on which threads a claim may be spent. Whether a thread is woken, started,
+//! or ends is decided by the word alone, in one exchange.
 //!
 //! # Protocol
 //! ```text
 //! A spawner                               A thread that found no job
-//! P1 pushes its job                       W1 marks its bed, then idle + 1
+//! P1 pushes its job                       W1 marks its slot, then idle + 1
 //! P2 fence(SeqCst)                        W2 fence(SeqCst)
 //! P3 reads the word:                      W3 checks for jobs once more; if there is
 //!    idle > 0: idle - 1 (a claim), takes     one it leaves idle by itself (below)
 //!      a mark, wakes its owner            W4 sleeps; when its time is over it leaves
-//!    enough threads coming: nothing          idle and the crew by itself (below)
+//!    enough threads coming: nothing          idle and the set by itself (below)
 //!    threads < cap: threads + 1,
 //!      starting + 1; starts one, then
 //!      starting - 1
 //!    else nothing
 //! ```
 //! *Leaving idle by itself*: L1 the thread takes its own mark; if the mark is gone, a claim was
-//! spent on this thread, so it waits to be woken. L2 if idle > 0: idle - 1, and to leave the crew
+//! spent on this thread, so it waits to be woken. L2 if idle > 0: idle - 1, and to leave the set
 //! also threads - 1, in the same step. L3 if idle = 0, all idle threads are claimed, and one of the
 //! claims may have no other mark left to find: the thread puts its mark back and sleeps on.
 //!
 //! *No job is slept on.* One of P2 and W2 comes first. If P2, W3 sees the job. If W2, P3 sees the
-//! sleeper, or that a claim was spent on it. Suppose that P3 reads idle = 0 with the crew at its
+//! sleeper, or that a claim was spent on it. Suppose that P3 reads idle = 0 with the set at its
 //! cap. Then not all of its threads sleep unclaimed: at least one is awake or about to be. Threads
-//! leave the crew only by L2, so that one comes to W1 first, after P3 read the word and thus with
+//! leave the set only by L2, so that one comes to W1 first, after P3 read the word and thus with
 //! W2 after P2: its W3 sees the job.
 //!
 //! *Every claim finds a mark.* Let `hands` be the number of threads between L1 and L2 or L3, and
@@ -50,23 +50,23 @@
 //! cannot be started is no longer coming; a job that counted on it is in the case F2, because only
 //! a living thread can have taken the job that the failed thread was meant for.
 //!
-//! *Spare work.* A thread that is claimed for spare work (`recruit`: it runs a core, or polls an
-//! offloaded task) leaves the crew in the same step, and may have been the one that P3 relied on:
-//! if it is recruited between W1 and W3 it sees the job, but cannot leave idle by itself any more.
-//! So it checks for jobs once more before it goes, and if there is one it joins the crew again
-//! first and passes the spare work to another thread. It stays away only if the crew stops, or if
-//! the crew is full of other threads of which at least one is more than starting: a thread that
+//! *Spare work.* A thread that is claimed for spare work (`claim_idle`: it runs a core, or polls an
+//! offloaded task) leaves the set in the same step, and may have been the one that P3 relied on:
+//! if it is claimed between W1 and W3 it sees the job, but cannot leave idle by itself any more.
+//! So it checks for jobs once more before it goes, and if there is one it joins the set again
+//! first and passes the spare work to another thread. It stays away only if the set stops, or if
+//! the set is full of other threads of which at least one is more than starting: a thread that
 //! joined after the claim checks for jobs after P2.
 //!
-//! *A thread that cannot be started.* F1 threads - 1, starting - 1, in one step. F2 if the crew has
+//! *A thread that cannot be started.* F1 threads - 1, starting - 1, in one step. F2 if the set has
 //! a thread that is not starting, the job waits for it: that thread was awake when P3 claimed no
 //! thread, or came later, and so comes to W1 after P3. F3 if it has none, the spawner takes its own
 //! job out again and reports the error to its caller, unless another thread has taken the job
 //! meanwhile. Each spawner takes care of its own job, so two that fail at once strand nothing. And
-//! no spawner relies on a thread that may never come: if the crew is at its cap with all threads
+//! no spawner relies on a thread that may never come: if the set is at its cap with all threads
 //! starting, it waits until the system has returned for one of them.
 //!
-//! *Stopping*: the word is marked, then the parker of every bed gets a token. A thread that comes
+//! *Stopping*: the word is marked, then the parker of every slot gets a token. A thread that comes
 //! to W1 later sees the word and leaves; one that came before finds the token.
 //!
 //! *Jobs that were queued before the stop are run.* A thread that leaves at W1 because of the stop
@@ -81,7 +81,7 @@
 //! or by its spawner, and none is left when all threads have gone.
 //!
 //! # Invariants
-//! threads <= cap. starting <= threads. A thread is in the crew from P3 (or `join`)
+//! threads <= cap. starting <= threads. A thread is in the set from P3 (or `join`)
 //! until the one step in which it leaves.
 //!
 //! # Rejected
@@ -96,26 +96,27 @@
 //!   the word in between relies on a thread that will not check for jobs.
 //!
 //! # Checked by
-//! `crew/models.rs`: `a_job_and_a_thread_that_falls_asleep_never_miss_each_other`,
+//! `thread_set/models.rs`: `a_job_and_a_thread_that_falls_asleep_never_miss_each_other`,
 //! `a_job_and_a_thread_that_leaves_never_miss_each_other`,
-//! `two_jobs_at_the_cap_are_both_run`, `a_claim_against_one_who_leaves_finds_the_other`,
+//! `two_jobs_at_the_cap_are_both_run`, `a_claim_against_a_thread_that_leaves_finds_the_other`,
 //! `two_spawners_that_fail_at_once_take_back_their_own`,
 //! `a_failed_start_beside_a_living_thread_waits_for_it`,
-//! `nobody_relies_on_a_thread_that_may_never_come`,
+//! `no_spawner_relies_on_a_thread_that_may_never_come`,
 //! `a_stop_against_a_thread_that_falls_asleep_ends_it`,
 //! `a_stop_against_a_spawn_runs_or_drops_the_job_once`,
 //! `a_job_queued_before_a_stop_is_run`,
-//! `a_recruit_against_a_stop_is_answered_once`,
-//! `a_recruit_against_a_job_at_the_cap_strands_nothing`,
+//! `a_claim_against_a_stop_is_served_once`,
+//! `a_claim_against_a_job_at_the_cap_strands_nothing`,
 //! `a_job_that_waits_for_the_next_one_never_takes_its_thread`,
 //! `a_job_spawned_against_a_stop_needs_no_thread_that_lives`; weakened as
-//! `crew_spawner_fence`, `crew_sleeper_fence`, `crew_leaves_in_one_step`,
-//! `crew_puts_mark_back`, `crew_calls_before_it_wakes`, `crew_living_are_not_starting`,
-//! `crew_waits_for_answer`, `crew_stop_unparks`, `crew_sees_stop`, `crew_looks_again`,
-//! `crew_recruit_looks`, `crew_leaving_looks`, `crew_comes_before_it_looks`,
-//! `crew_counts_jobs_first`, `crew_stop_takes_back`.
+//! `blocking_spawner_fence`, `blocking_sleeper_fence`, `blocking_leaves_in_one_step`,
+//! `blocking_puts_mark_back`, `blocking_marks_before_it_unparks`,
+//! `blocking_living_are_not_starting`, `blocking_waits_for_start`, `blocking_stop_unparks`,
+//! `blocking_sees_stop`, `blocking_checks_again`, `blocking_claimed_checks`,
+//! `blocking_leaving_checks`, `blocking_comes_before_it_checks`, `blocking_counts_jobs_first`,
+//! `blocking_stop_takes_back`.
 
-use super::beds::Beds;
+use super::idle_threads::IdleThreads;
 use crate::engine::prim::{
     AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -132,67 +133,68 @@ const STOP: u64 = 1 << 63;
 const FIELD: u64 = (1 << 16) - 1;
 
 /// The largest cap: half of what a field of the word holds.
-pub(crate) const LARGEST: usize = (1 << 15) - 1;
+pub(crate) const MAX_THREADS: usize = (1 << 15) - 1;
 
-/// The threads of a blocking pool: their counts in one word, and the [`Beds`] that they sleep in.
-pub(crate) struct Crew<E, R> {
+/// The threads of a blocking pool: their counts in one word, and the [`IdleThreads`] that they
+/// sleep in.
+pub(crate) struct ThreadSet<E, R> {
     word: AtomicU64,
     /// Number of threads that were woken or started for a job and have not looked at the queue
     /// since.
     coming: CachePadded<AtomicUsize>,
     cap: u64,
-    pub(crate) beds: Beds<E, R>,
+    pub(crate) idle_slots: IdleThreads<E, R>,
 }
 
 /// How often a spawner checks before it starts a thread: about three microseconds, a tenth of the
 /// start.
-const LOOKS: u32 = 64;
+const CHECKS: u32 = 64;
 
-/// Duty of a spawner after its job was pushed.
+/// What a spawner must do after its job was pushed.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum AfterPush {
     /// Nothing: a thread will look at the queue.
     Nothing,
-    /// Take the job out again, if it is still there, and end it as cancelled, because the crew
+    /// Take the job out again, if it is still there, and end it as cancelled, because the set
     /// stops and every living thread may be in a job that waits for this one.
     TakeBack,
     /// Start a thread, which is counted already, and report the outcome with `started` or `failed`.
     Start,
 }
 
-/// Duty of a spawner after no thread could be started for its job.
+/// What a spawner must do after no thread could be started for its job.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub(crate) enum AfterFailedStart {
     /// Nothing: a thread is alive and will look at the queue.
-    Waits,
+    JobWaits,
     /// Take the job out again, if it is still there, because no thread may ever look at the queue.
-    Alone,
+    TakeBack,
 }
 
-/// How a rest ended.
+/// How a sleep ended.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Rested {
+pub(crate) enum SleepResult {
     /// There may be a job.
-    Look,
+    CheckQueue,
     /// The thread was woken by a claim: there may be spare work, or a job. A claim for spare work
-    /// has taken the thread out of the crew.
-    Called,
-    /// The thread has left the crew: its time was over, or it slept when the crew stopped.
-    Gone,
-    /// The crew stops, and the thread has left it: run what is queued, then end.
+    /// has taken the thread out of the set.
+    Woken,
+    /// The thread has left the set: its time was over, or it slept when the set stopped.
+    OutOfSet,
+    /// The set stops, and the thread has left it: run what is queued, then end.
     Leaving,
 }
 
 /// How one sleep of a thread ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Nap {
+pub(crate) enum ParkResult {
     /// By a token, or spuriously.
-    Disturbed,
+    Unparked,
     /// By its time-out.
-    Over,
+    TimedOut,
 }
 
 /// Snapshot of the counts.
@@ -203,15 +205,16 @@ pub(crate) struct Counts {
     pub(crate) idle: usize,
 }
 
-impl<E, R> Crew<E, R> {
-    /// Creates a crew without threads, for at most `cap` threads, with at least `beds` beds.
-    pub(crate) fn new(cap: usize, beds: usize) -> Self {
-        let cap = cap.min(LARGEST) as u64;
+impl<E, R> ThreadSet<E, R> {
+    /// Creates a thread set without threads, for at most `cap` threads, with at least `idle_slots`
+    /// slots.
+    pub(crate) fn new(cap: usize, idle_slots: usize) -> Self {
+        let cap = cap.min(MAX_THREADS) as u64;
         Self {
             word: AtomicU64::new(0),
             coming: CachePadded::new(AtomicUsize::new(0)),
             cap,
-            beds: Beds::new(beds),
+            idle_slots: IdleThreads::new(idle_slots),
         }
     }
 
@@ -228,9 +231,13 @@ impl<E, R> Crew<E, R> {
     /// Starting a thread costs a hundred times as much as the rest of a call. So, before a thread
     /// is started, busy threads get a moment to end their jobs: one that becomes idle is woken, and
     /// if one finds the job by itself there is nothing left to do.
-    pub(crate) fn call(&self, is_waiting: impl Fn() -> bool, queued: impl Fn() -> usize) -> Call {
-        let mut looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
-        if !weakened!("crew_spawner_fence") {
+    pub(crate) fn find_thread(
+        &self,
+        is_waiting: impl Fn() -> bool,
+        queued: impl Fn() -> usize,
+    ) -> AfterPush {
+        let mut checks = if cfg!(blitz_loom) { 0 } else { CHECKS };
+        if !weakened!("blocking_spawner_fence") {
             // SeqCst: P2. Pairs with W2 in `fall_asleep`.
             fence(SeqCst);
         }
@@ -238,42 +245,42 @@ impl<E, R> Crew<E, R> {
         let mut now = self.word.load(Relaxed);
         loop {
             if now & STOP != 0 {
-                let forgets = weakened!("crew_stop_takes_back");
-                return if forgets { Call::Nothing } else { Call::TakeBack };
+                let keeps_job = weakened!("blocking_stop_takes_back");
+                return if keeps_job { AfterPush::Nothing } else { AfterPush::TakeBack };
             }
-            let (next, duty) = if field(now, IDLE) > 0 {
+            let (next, step) = if field(now, IDLE) > 0 {
                 (now - IDLE, None)
-            } else if looks > 0 && field(now, THREAD) > field(now, STARTING) {
-                looks -= 1;
+            } else if checks > 0 && field(now, THREAD) > field(now, STARTING) {
+                checks -= 1;
                 spin_loop();
                 if !is_waiting() {
-                    return Call::Nothing;
+                    return AfterPush::Nothing;
                 }
                 // Relaxed: the exchange confirms the value, and the fence still precedes the load.
                 now = self.word.load(Relaxed);
                 continue;
             } else if self.enough_are_coming(&queued) {
-                return Call::Nothing;
+                return AfterPush::Nothing;
             } else if field(now, THREAD) < self.cap {
-                (now + THREAD + STARTING, Some(Call::Start))
-            } else if is_nobody_alive(now) && !weakened!("crew_waits_for_answer") {
+                (now + THREAD + STARTING, Some(AfterPush::Start))
+            } else if all_are_starting(now) && !weakened!("blocking_waits_for_start") {
                 // The system is about to return from the start of a thread.
                 thread::yield_now();
                 // Relaxed: the exchange confirms the value, and the fence still precedes the load.
                 now = self.word.load(Relaxed);
                 continue;
             } else {
-                return Call::Nothing;
+                return AfterPush::Nothing;
             };
             // AcqRel: all changes of the word are in one order, with what was done before them, so
             // a claim sees the mark of the thread that it counts. Pairs with itself and with every
             // other change. Relaxed on failure: a better guess.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => {
-                    return duty.unwrap_or_else(|| {
-                        self.expect();
-                        self.beds.call(self.beds.take_any_mark());
-                        Call::Nothing
+                    return step.unwrap_or_else(|| {
+                        self.add_coming();
+                        self.idle_slots.wake(self.idle_slots.take_any_mark());
+                        AfterPush::Nothing
                     });
                 }
                 Err(seen) => now = seen,
@@ -284,7 +291,7 @@ impl<E, R> Crew<E, R> {
     /// Returns true if each queued job has a thread that is coming: steps N1 and N2.
     #[cold]
     fn enough_are_coming(&self, queued: impl Fn() -> usize) -> bool {
-        if weakened!("crew_counts_jobs_first") {
+        if weakened!("blocking_counts_jobs_first") {
             // Relaxed: the weakened order is wrong in any case.
             let coming = self.coming.load(Relaxed);
             return coming > 0 && coming >= queued();
@@ -298,32 +305,39 @@ impl<E, R> Crew<E, R> {
 
     /// Counts a thread that will look at the queue. Must be called before the thread is woken or
     /// started.
-    pub(crate) fn expect(&self) {
+    pub(crate) fn add_coming(&self) {
         // Relaxed: a count that is seen late starts a thread too many, which is harmless.
         self.coming.fetch_add(1, Relaxed);
     }
 
     /// Subtracts a thread from `coming` (step C1), because the calling thread is about to look at
     /// the queue, or an expected thread will not come.
-    pub(crate) fn came(&self) {
+    pub(crate) fn subtract_coming(&self) {
         // Relaxed: published by the Release with which a job is taken off the queue.
         self.coming.fetch_sub(1, Relaxed);
     }
 
     /// Notes that the system has started the thread that `call` counted.
-    pub(crate) fn started(&self) {
+    pub(crate) fn start_succeeded(&self) {
         self.change(|now| ((), now - STARTING));
     }
 
     /// Notes that the thread could not be started (step F1). Returns which of F2 and F3 follows.
-    pub(crate) fn failed(&self) -> Failed {
+    pub(crate) fn start_failed(&self) -> AfterFailedStart {
         self.change(|now| {
             let next = now - STARTING - THREAD;
-            (if is_nobody_alive(next) { Failed::Alone } else { Failed::Waits }, next)
+            (
+                if all_are_starting(next) {
+                    AfterFailedStart::TakeBack
+                } else {
+                    AfterFailedStart::JobWaits
+                },
+                next,
+            )
         })
     }
 
-    /// Adds a thread from elsewhere to the crew; returns `false` if the crew is full or stops.
+    /// Adds a thread from elsewhere to the set; returns `false` if the set is full or stops.
     #[must_use]
     pub(crate) fn join(&self) -> bool {
         self.change(|now| {
@@ -334,24 +348,24 @@ impl<E, R> Crew<E, R> {
         })
     }
 
-    /// Takes an idle thread out of the crew for spare work, and returns its bed. The caller must
-    /// leave the spare work at the bed, and then `call` the bed.
+    /// Takes an idle thread out of the set for spare work, and returns its slot. The caller must
+    /// leave the spare work at the slot, and then `call` the slot.
     #[must_use = "the thread must be called"]
-    pub(crate) fn recruit(&self) -> Option<usize> {
+    pub(crate) fn claim_idle(&self) -> Option<usize> {
         let claimed = self.change(|now| {
             if now & STOP != 0 || field(now, IDLE) == 0 {
                 return (false, now);
             }
             (true, now - IDLE - THREAD)
         });
-        claimed.then(|| self.beds.take_any_mark())
+        claimed.then(|| self.idle_slots.take_any_mark())
     }
 
-    /// Returns true if the calling thread, which was recruited, may go. If not, it is in the crew
+    /// Returns true if the calling thread, which was claimed, may go. If not, it is in the set
     /// again because of a job, and must pass the spare work to another thread.
     #[must_use]
-    pub(crate) fn is_free_to_go(&self, has_job: impl Fn() -> bool) -> bool {
-        if !has_job() || weakened!("crew_recruit_looks") {
+    pub(crate) fn may_leave(&self, has_job: impl Fn() -> bool) -> bool {
+        if !has_job() || weakened!("blocking_claimed_checks") {
             return true;
         }
         // Relaxed: a guess; the exchange confirms it.
@@ -361,7 +375,7 @@ impl<E, R> Crew<E, R> {
                 return true;
             }
             if field(now, THREAD) >= self.cap {
-                if !is_nobody_alive(now) {
+                if !all_are_starting(now) {
                     return true;
                 }
                 // The system is about to return from the start of a thread.
@@ -378,72 +392,72 @@ impl<E, R> Crew<E, R> {
         }
     }
 
-    /// Returns true if the crew stops.
+    /// Returns true if the set stops.
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: pairs with the AcqRel in `stop`.
         self.word.load(Acquire) & STOP != 0
     }
 
-    /// Stops the crew: from now on threads leave when they find no job.
+    /// Stops the set: from now on threads leave when they find no job.
     pub(crate) fn stop(&self) {
         self.change(|now| ((), now | STOP));
-        if weakened!("crew_stop_unparks") {
+        if weakened!("blocking_stop_unparks") {
             return;
         }
-        for bed in self.beds.made() {
-            bed.parker.unpark();
+        for slot in self.idle_slots.allocated() {
+            slot.parker.unpark();
         }
     }
 
-    /// Puts the thread of `bed` to rest: steps W1 to W4, where `has_job` is W3 and `nap` sleeps on
-    /// the parker.
-    pub(crate) fn rest(
+    /// Puts the thread of `slot` to sleep: steps W1 to W4, where `has_job` is W3 and `park_once`
+    /// sleeps on the parker.
+    pub(crate) fn sleep(
         &self,
-        bed: usize,
+        slot: usize,
         has_job: impl Fn() -> bool,
-        mut nap: impl FnMut(&Parker) -> Nap,
-    ) -> Rested {
-        if !self.fall_asleep(bed) {
-            return Rested::Leaving;
+        mut park_once: impl FnMut(&Parker) -> ParkResult,
+    ) -> SleepResult {
+        if !self.fall_asleep(slot) {
+            return SleepResult::Leaving;
         }
-        if has_job() && !weakened!("crew_looks_again") && self.leave_idle(bed, 0) {
-            return Rested::Look;
+        if has_job() && !weakened!("blocking_checks_again") && self.leave_idle(slot, 0) {
+            return SleepResult::CheckQueue;
         }
-        let parker = &self.beds.bed(bed).parker;
+        let parker = &self.idle_slots.slot(slot).parker;
         loop {
-            if !self.beds.is_marked(bed) {
-                self.beds.answer(bed);
-                return Rested::Called;
+            if !self.idle_slots.is_marked(slot) {
+                self.idle_slots.wait_for_wake(slot);
+                return SleepResult::Woken;
             }
-            if self.is_stopping() && !weakened!("crew_sees_stop") {
+            if self.is_stopping() && !weakened!("blocking_sees_stop") {
                 // While no thread is idle, a claim may be looking for our mark: leave it there.
-                if self.counts().idle > 0 && self.leave_for_good(bed) {
-                    return Rested::Gone;
+                if self.counts().idle > 0 && self.leave_set(slot) {
+                    return SleepResult::OutOfSet;
                 }
                 // Either a claim takes our mark now, or an early thread (between the halves of W1)
                 // adds itself to idle, and then idle > 0 holds for us.
                 thread::yield_now();
                 continue;
             }
-            if nap(parker) == Nap::Over && self.leave_for_good(bed) {
-                return Rested::Gone;
+            if park_once(parker) == ParkResult::TimedOut && self.leave_set(slot) {
+                return SleepResult::OutOfSet;
             }
         }
     }
 
-    /// Marks the thread as idle: steps W1 and W2. Returns `false` if the crew stops and the thread
+    /// Marks the thread as idle: steps W1 and W2. Returns `false` if the set stops and the thread
     /// has left it.
-    fn fall_asleep(&self, bed: usize) -> bool {
-        self.beds.mark(bed);
-        let mut in_hand = false;
+    fn fall_asleep(&self, slot: usize) -> bool {
+        self.idle_slots.mark(slot);
+        let mut has_taken_mark = false;
         // Relaxed: a guess; the exchange confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
-            let stopping = now & STOP != 0 && !weakened!("crew_sees_stop");
+            let stopping = now & STOP != 0 && !weakened!("blocking_sees_stop");
             // If the mark is gone, a claim that counted another thread was spent on us: we add the
             // idle count for that thread, and then wait to be woken.
-            in_hand = in_hand || (stopping && self.beds.take_mark(bed));
-            let next = if in_hand { now - THREAD } else { now + IDLE };
+            has_taken_mark = has_taken_mark || (stopping && self.idle_slots.take_mark(slot));
+            let next = if has_taken_mark { now - THREAD } else { now + IDLE };
             // AcqRel: publishes the mark to the claim that counts it. Pairs with the exchange in
             // `call`.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
@@ -451,29 +465,29 @@ impl<E, R> Crew<E, R> {
                 Err(seen) => now = seen,
             }
         }
-        if !weakened!("crew_sleeper_fence") {
+        if !weakened!("blocking_sleeper_fence") {
             // SeqCst: W2. Pairs with P2 in `call`.
             fence(SeqCst);
         }
-        !in_hand
+        !has_taken_mark
     }
 
-    /// Leaves idle and the crew: steps L1 to L3. Returns `false` if the thread stays.
-    fn leave_for_good(&self, bed: usize) -> bool {
-        if weakened!("crew_leaves_in_one_step") {
-            let left = self.leave_idle(bed, 0);
+    /// Leaves idle and the set: steps L1 to L3. Returns `false` if the thread stays.
+    fn leave_set(&self, slot: usize) -> bool {
+        if weakened!("blocking_leaves_in_one_step") {
+            let left = self.leave_idle(slot, 0);
             if left {
                 self.change(|now| ((), now - THREAD));
             }
             return left;
         }
-        self.leave_idle(bed, THREAD)
+        self.leave_idle(slot, THREAD)
     }
 
     /// Leaves idle: steps L1 to L3. Returns `false` if the thread is asleep as before, or was
     /// claimed.
-    fn leave_idle(&self, bed: usize, with: u64) -> bool {
-        if !self.beds.take_mark(bed) {
+    fn leave_idle(&self, slot: usize, with: u64) -> bool {
+        if !self.idle_slots.take_mark(slot) {
             return false;
         }
         let left = self.change(|now| {
@@ -482,8 +496,8 @@ impl<E, R> Crew<E, R> {
             }
             (true, now - IDLE - with)
         });
-        if !left && !weakened!("crew_puts_mark_back") {
-            self.beds.mark(bed);
+        if !left && !weakened!("blocking_puts_mark_back") {
+            self.idle_slots.mark(slot);
         }
         left
     }
@@ -493,19 +507,20 @@ impl<E, R> Crew<E, R> {
         // Relaxed: a guess; the exchange confirms it.
         let mut now = self.word.load(Relaxed);
         loop {
-            let (answer, next) = step(now);
+            let (result, next) = step(now);
             // AcqRel: all changes of the word are in one order. Pairs with the exchange in `call`.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
-                Ok(_) => return answer,
+                Ok(_) => return result,
                 Err(seen) => now = seen,
             }
         }
     }
 }
 
-/// Returns true if every thread of the crew is still being started.
-fn is_nobody_alive(word: u64) -> bool {
-    let coming = if weakened!("crew_living_are_not_starting") { 0 } else { field(word, STARTING) };
+/// Returns true if every thread of the set is still being started.
+fn all_are_starting(word: u64) -> bool {
+    let coming =
+        if weakened!("blocking_living_are_not_starting") { 0 } else { field(word, STARTING) };
     field(word, THREAD) == coming
 }
 

@@ -12,11 +12,11 @@ use crate::engine::{
 };
 
 /// The list of claimed tasks.
-pub(crate) struct Rest(Mutex<State>);
+pub(crate) struct ClaimedTasks(Mutex<State>);
 
 struct State {
     claimed: Vec<NonNull<Header>>,
-    /// Destructors that run now, by the number of their [`Claim`].
+    /// Destructors that run now, by the number of their [`ClaimedTask`].
     dropping: Vec<(u64, RunningPoll)>,
     /// Number of threads that take tasks out of the list.
     droppers: usize,
@@ -30,7 +30,7 @@ unsafe impl Send for State {}
 
 /// A snapshot of the list, for a thread that waits for the shutdown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct ClaimedSnapshot {
     /// Number of tasks in the list.
     pub(crate) waiting: usize,
     /// Number of threads that take tasks out of the list.
@@ -41,18 +41,18 @@ pub(crate) struct Look {
 
 /// A thread that takes tasks out of the list.
 pub(crate) struct Dropper<'a> {
-    rest: &'a Rest,
+    list: &'a ClaimedTasks,
     thread: CpuClock,
 }
 
 /// A task that was taken out of the list: its holder drops the future, then the claim.
-pub(crate) struct Claim<'a> {
-    rest: &'a Rest,
+pub(crate) struct ClaimedTask<'a> {
+    list: &'a ClaimedTasks,
     number: u64,
     pub(crate) task: NonNull<Header>,
 }
 
-impl Rest {
+impl ClaimedTasks {
     pub(crate) fn new() -> Self {
         let state = State { claimed: Vec::new(), dropping: Vec::new(), droppers: 0, taken: 0 };
         Self(Mutex::new(state))
@@ -68,12 +68,16 @@ impl Rest {
     /// Counts the calling thread among those that drop.
     pub(crate) fn dropper(&self) -> Dropper<'_> {
         lock(&self.0).droppers += 1;
-        Dropper { rest: self, thread: CpuClock::of_this_thread() }
+        Dropper { list: self, thread: CpuClock::of_this_thread() }
     }
 
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn snapshot(&self) -> ClaimedSnapshot {
         let state = lock(&self.0);
-        Look { waiting: state.claimed.len(), droppers: state.droppers, taken: state.taken }
+        ClaimedSnapshot {
+            waiting: state.claimed.len(),
+            droppers: state.droppers,
+            taken: state.taken,
+        }
     }
 
     /// Returns the destructors that run now.
@@ -95,7 +99,7 @@ impl BlockedPolls {
     ///
     /// # Safety
     /// 1. The task is not freed during the call.
-    pub(crate) unsafe fn list(&self, task: NonNull<Header>) -> u64 {
+    pub(crate) unsafe fn add(&self, task: NonNull<Header>) -> u64 {
         let thread = CpuClock::of_this_thread().thread();
         // SAFETY: obligation 1: the caller keeps the task alive during this call.
         let running = unsafe { RunningPoll::of(task, Instant::now(), thread) };
@@ -106,12 +110,12 @@ impl BlockedPolls {
         number
     }
 
-    pub(crate) fn strike_off(&self, number: u64) {
+    pub(crate) fn remove(&self, number: u64) {
         let mut polls = lock(&self.0);
-        let place = polls.1.iter().position(|(listed, _)| *listed == number);
-        let gone = place.map(|place| polls.1.swap_remove(place));
+        let index = polls.1.iter().position(|(listed, _)| *listed == number);
+        let gone = index.map(|index| polls.1.swap_remove(index));
         drop(polls);
-        // Not under the lock, for the reason given in the `Drop` of `Claim`.
+        // Not under the lock, for the reason given in the `Drop` of `ClaimedTask`.
         drop(gone);
     }
 
@@ -122,9 +126,9 @@ impl BlockedPolls {
 
 impl<'a> Dropper<'a> {
     /// Takes a task out of the list, if there is one.
-    pub(crate) fn take(&self) -> Option<Claim<'a>> {
+    pub(crate) fn take(&self) -> Option<ClaimedTask<'a>> {
         let since = Instant::now();
-        let mut state = lock(&self.rest.0);
+        let mut state = lock(&self.list.0);
         let task = state.claimed.pop()?;
         state.taken += 1;
         let number = state.taken;
@@ -132,21 +136,21 @@ impl<'a> Dropper<'a> {
         // keeps its memory until it is dropped.
         let running = unsafe { RunningPoll::of(task, since, self.thread.thread()) };
         state.dropping.push((number, running));
-        Some(Claim { rest: self.rest, number, task })
+        Some(ClaimedTask { list: self.list, number, task })
     }
 }
 
 impl Drop for Dropper<'_> {
     fn drop(&mut self) {
-        lock(&self.rest.0).droppers -= 1;
+        lock(&self.list.0).droppers -= 1;
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for ClaimedTask<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.rest.0);
-        let place = state.dropping.iter().position(|(number, _)| *number == self.number);
-        let gone = place.map(|place| state.dropping.swap_remove(place));
+        let mut state = lock(&self.list.0);
+        let index = state.dropping.iter().position(|(number, _)| *number == self.number);
+        let gone = index.map(|index| state.dropping.swap_remove(index));
         drop(state);
         // Not under the lock: this may be the last reference to the task's name, and its memory
         // may be freed by a user's allocator.

@@ -32,9 +32,9 @@ use crate::engine::prim::{Mutex, discard, lock};
 
 /// Identifies one driver among those of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Driver(pub(super) u64);
+pub(crate) struct SetDriverId(pub(super) u64);
 
-impl Driver {
+impl SetDriverId {
     /// Returns the driver that is the set itself, when it is awaited.
     pub(crate) const fn first() -> Self {
         Self(0)
@@ -43,24 +43,24 @@ impl Driver {
 
 /// The wakers of the drivers that wait. Users' code must never be called or dropped under the
 /// lock.
-pub(super) struct Bell {
-    waiting: Mutex<Waiting>,
+pub(super) struct LocalNotifier {
+    waiting: Mutex<RegisteredWakers>,
 }
 
 /// The registered wakers. The first has a field of its own, so that one driver allocates nothing.
 #[derive(Default)]
-struct Waiting {
-    first: Option<(Driver, Waker)>,
-    more: Vec<(Driver, Waker)>,
+struct RegisteredWakers {
+    first: Option<(SetDriverId, Waker)>,
+    more: Vec<(SetDriverId, Waker)>,
 }
 
-impl Bell {
+impl LocalNotifier {
     pub(super) fn new() -> Self {
-        Self { waiting: Mutex::new(Waiting { first: None, more: Vec::new() }) }
+        Self { waiting: Mutex::new(RegisteredWakers { first: None, more: Vec::new() }) }
     }
 
     /// Registers the waker of a driver (step W1). Only the set's thread may call this.
-    pub(super) fn leave(&self, driver: Driver, waker: &Waker) {
+    pub(super) fn register(&self, driver: SetDriverId, waker: &Waker) {
         if lock(&self.waiting).find(driver).is_some_and(|old| old.1.will_wake(waker)) {
             return;
         }
@@ -70,8 +70,8 @@ impl Bell {
     }
 
     /// Wakes all registered drivers (steps P2 and P3).
-    pub(super) fn ring(&self) {
-        let Waiting { first, more } = std::mem::take(&mut *lock(&self.waiting));
+    pub(super) fn notify(&self) {
+        let RegisteredWakers { first, more } = std::mem::take(&mut *lock(&self.waiting));
         for (_, waker) in first.into_iter().chain(more) {
             // A waker that panics must not keep the others from being woken, nor stop the caller.
             // The panic hook has reported the panic.
@@ -82,26 +82,26 @@ impl Bell {
     }
 
     /// Removes the waker of a driver that is gone. Only the set's thread may call this.
-    pub(super) fn forget(&self, driver: Driver) {
+    pub(super) fn unregister(&self, driver: SetDriverId) {
         let waker = lock(&self.waiting).take(driver);
         discard(waker);
     }
 
     /// Removes all wakers, so that no driver is woken any more.
-    pub(super) fn forget_all(&self) {
-        let Waiting { first, more } = std::mem::take(&mut *lock(&self.waiting));
+    pub(super) fn clear(&self) {
+        let RegisteredWakers { first, more } = std::mem::take(&mut *lock(&self.waiting));
         first.into_iter().chain(more).for_each(discard);
     }
 }
 
-impl Waiting {
+impl RegisteredWakers {
     /// Returns the entry of a driver.
-    fn find(&mut self, driver: Driver) -> Option<&mut (Driver, Waker)> {
-        self.first.iter_mut().chain(&mut self.more).find(|(of, _)| *of == driver)
+    fn find(&mut self, driver: SetDriverId) -> Option<&mut (SetDriverId, Waker)> {
+        self.first.iter_mut().chain(&mut self.more).find(|(id, _)| *id == driver)
     }
 
     /// Stores the waker of a driver, and returns the one that it replaced.
-    fn put(&mut self, driver: Driver, waker: Waker) -> Option<Waker> {
+    fn put(&mut self, driver: SetDriverId, waker: Waker) -> Option<Waker> {
         if let Some((_, old)) = self.find(driver) {
             return Some(std::mem::replace(old, waker));
         }
@@ -113,10 +113,10 @@ impl Waiting {
     }
 
     /// Removes and returns the waker of a driver.
-    fn take(&mut self, driver: Driver) -> Option<Waker> {
-        let entry = match self.first.take_if(|(of, _)| *of == driver) {
+    fn take(&mut self, driver: SetDriverId) -> Option<Waker> {
+        let entry = match self.first.take_if(|(id, _)| *id == driver) {
             None => {
-                let index = self.more.iter().position(|(of, _)| *of == driver)?;
+                let index = self.more.iter().position(|(id, _)| *id == driver)?;
                 self.more.swap_remove(index)
             }
             Some(first) => first,

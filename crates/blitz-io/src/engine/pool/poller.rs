@@ -1,35 +1,35 @@
 //! The maintenance of a pool beside its tasks: which worker polls the I/O driver and fires timers.
 //!
-//! # Who sleeps for what
-//! A sleeping core sleeps until its own timer wheel is due. One of the sleepers is *on
-//! duty*: it sleeps in the driver, where there is one, until an event comes, and for the
+//! # Which worker sleeps for what
+//! A sleeping core sleeps until its own timer wheel is due. One of the sleepers is the
+//! *poller*: it sleeps in the driver, where there is one, until an event comes, and for the
 //! wheel of the threads without a core; and for those of cores that are awake but late,
-//! because they may be stuck in a poll. Any worker may be on duty: the first that falls
+//! because they may be stuck in a poll. Any worker may be the poller: the first that falls
 //! asleep while no other is. A worker that is awake looks at its wheel, and into the driver if
 //! no other thread is there, whenever its coarse clock says so.
 //!
-//! A worker on duty that has something to do gives the duty up first, and the next worker that
+//! A poller that has something to do gives the role up first, and the next worker that
 //! falls asleep takes it. While no worker has it, at least one is awake, which looks into the
-//! driver by its clock and takes the duty before it sleeps. If that worker gets stuck in a poll
+//! driver by its clock and takes the role before it sleeps. If that worker gets stuck in a poll
 //! while all others sleep, no worker looks until the monitor (`preempt`) hands its core to another
 //! thread; without preemption, until the poll has ended, as on Tokio. `idle` does not wake the
-//! worker on duty for work if it can wake another one, which makes this rare.
+//! poller for work if it can wake another one, which makes this rare.
 //!
-//! # Who is spared
+//! # Which worker is spared
 //! A worker that sleeps in the driver is woken by every event, also by those that a task on
 //! another worker has just caused, and which that worker would have found a moment later. Two
 //! tasks that send each other messages then change cores with each message. So a worker that is
 //! woken for events and finds all others idle, several times in a row, is spared: it does not take
-//! the duty again while another worker is awake, but sleeps for [`BRIEF`] and then checks whether
-//! that worker has looked. If so, it sleeps on; if not, that worker is stuck, and the spared one
-//! takes the duty. The last worker that falls asleep sees that all sleep (W1 of `idle`), and is
-//! not spared. No worker is spared where events come to the thread that waited for them last
+//! the role again while another worker is awake, but sleeps for [`BRIEF_SLEEP`] and then checks
+//! whether that worker has looked. If so, it sleeps on; if not, that worker is stuck, and the
+//! spared one takes the role. The last worker that falls asleep sees that all sleep (W1 of `idle`),
+//! and is not spared. No worker is spared where events come to the thread that waited for them last
 //! (io_uring).
 //!
 //! # Protocol
 //! ```text
 //! a worker that falls asleep              a thread that arms a timer of another wheel
-//! D1 takes the duty: writes its index     A1 publishes the wheel's next deadline
+//! D1 takes the role: writes its index     A1 publishes the wheel's next deadline
 //! D2 fence(SeqCst)                        A2 fence(SeqCst)
 //! D3 reads the deadlines, and sleeps      A3 reads the index, and unparks the worker
 //!    until the first of them                 that it finds
@@ -38,28 +38,28 @@
 //! and has nothing to do begins again at D2.
 //!
 //! # Rejected
-//! For a worker that leaves the duty and gets stuck while all others sleep. It cannot report that
+//! For a poller that gives up the role and gets stuck while all others sleep. It cannot report that
 //! itself, and a thread that is to detect it needs a clock, which threads that sleep without a
 //! time-out do not have:
-//! - Waking another worker whenever the duty is left: 10 to 14 µs of the caller's time for each
+//! - Waking another worker whenever the role is given up: 10 to 14 µs of the caller's time for each
 //!   event, before it can run the task that the event is for. Doing so once in some
 //!   milliseconds spares a busy pool, but not one in which events are rare, where each
 //!   would pay.
-//! - A time-out for all sleepers as long as no worker is on duty: those that fell asleep
+//! - A time-out for all sleepers as long as no worker is the poller: those that fell asleep
 //!   while one was would not notice, unless they always had a time-out, and an idle pool must
 //!   make no system calls.
 //! - Two workers that wait in the driver at once: the kernel gives the second every event that
 //!   comes while the first runs tasks, so each is reported on another core than its task was on.
-//! - A deputy that sleeps by a timer of the kernel's, which the worker that leaves the duty sets,
+//! - A deputy that sleeps by a timer of the kernel's, which the worker that gives up the role sets,
 //!   once in some milliseconds. It is the only one that costs next to nothing. But it is a second
 //!   place to sleep in, other than a futex, and it helps events alone: tasks in the queue of
 //!   the stuck worker would still wait. The monitor hands on the whole core instead, and
-//!   with it the queue, the wheel and this duty.
+//!   with it the queue, the wheel and this role.
 //!
 //! # Checked by
-//! `an_earlier_timer_is_slept_for`, `an_event_is_told_whoever_sleeps_in_the_driver`,
-//! `the_last_who_falls_asleep_sees_that_all_do`; weakened as `duty_fence`, `duty_alarm`,
-//! `duty_is_taken`, `idle_counts_in_one_step`.
+//! `an_earlier_timer_is_slept_for`, `an_event_is_dispatched_whichever_worker_sleeps_in_the_driver`,
+//! `the_last_worker_that_falls_asleep_sees_that_all_sleep`; weakened as `poller_fence`,
+//! `poller_alarm`, `poller_takes_role`, `idle_counts_in_one_step`.
 
 use std::time::Duration;
 
@@ -79,21 +79,21 @@ use crate::engine::prim::{
 #[cfg(feature = "time")]
 use crate::engine::wheel::{GRACE_NS, Timers, TimersRef};
 
-/// The time that a core sleeps if it could not find out whether a worker is on duty, which is
+/// The time that a core sleeps if it could not find out whether a worker is the poller, which is
 /// rare, or if it leaves the driver to a worker that may get stuck. Events wait for at most this
 /// long then, and the core's processor pays for a wake-up each time.
 #[cfg(feature = "net")]
-const BRIEF: Duration = Duration::from_millis(1);
+const BRIEF_SLEEP: Duration = Duration::from_millis(1);
 
 /// Number of wake-ups for events in a row that found all others idle, after which the worker that
-/// was on duty for them is spared.
+/// was the poller for them is spared.
 const NEEDLESS: u64 = 4;
 
-/// Counts how often it was needless that a core was on duty. See 'Who is spared'.
+/// Counts how often it was needless that a core was the poller. See 'Which worker is spared'.
 #[derive(Debug, Default)]
-pub(crate) struct Usefulness(AtomicU64);
+pub(crate) struct PollerUsefulness(AtomicU64);
 
-impl Usefulness {
+impl PollerUsefulness {
     /// Counts that events have ended the core's sleep. Only for the core's holder.
     #[cfg(any(test, feature = "net"))]
     pub(crate) fn learn(&self, others_are_idle: bool) {
@@ -113,16 +113,16 @@ impl Usefulness {
 /// The interval at which an awake core looks for events: a look that finds none costs 0.2 µs, so
 /// this is half a percent.
 #[cfg(feature = "net")]
-const LOOK_NS: u64 = 50_000;
+const MAINTENANCE_NS: u64 = 50_000;
 
 /// The I/O driver and the timers of a pool, and the worker that sleeps for them.
-pub(crate) struct Duties {
+pub(crate) struct PoolDrivers {
     #[cfg(feature = "net")]
     driver: Option<std::sync::Arc<Driver>>,
     #[cfg(feature = "time")]
     timers: Option<TimerRefs>,
     /// Padded, because the fields beside it are read by every worker.
-    on_duty: CachePadded<OnDuty>,
+    role: CachePadded<PollerRole>,
 }
 
 /// The timers, with a [`TimersRef`] for each core and one for threads without a core.
@@ -132,15 +132,15 @@ struct TimerRefs {
     refs: Box<[Arc<TimersRef>]>,
 }
 
-impl Duties {
-    /// Creates duties without a driver and without timers.
+impl PoolDrivers {
+    /// Creates the state without a driver and without timers.
     pub(crate) fn none() -> Self {
         Self {
             #[cfg(feature = "net")]
             driver: None,
             #[cfg(feature = "time")]
             timers: None,
-            on_duty: CachePadded::new(OnDuty::new()),
+            role: CachePadded::new(PollerRole::new()),
         }
     }
 
@@ -164,7 +164,7 @@ impl Duties {
 
     #[cfg(feature = "time")]
     pub(crate) fn timers(&self) -> Option<&Arc<Timers>> {
-        self.timers.as_ref().map(|seated| &seated.timers)
+        self.timers.as_ref().map(|timer_refs| &timer_refs.timers)
     }
 
     /// Returns the [`TimersRef`] of a core, or that of threads without a core.
@@ -182,19 +182,19 @@ impl Duties {
         false
     }
 
-    /// Returns the worker that is on duty, if there is one.
-    pub(crate) fn on_duty(&self) -> Option<usize> {
-        self.on_duty.name()
+    /// Returns the index of the poller, if there is one.
+    pub(crate) fn poller(&self) -> Option<usize> {
+        self.role.holder()
     }
 
     /// Returns true if an awake worker can take the events for a sleeping one.
     #[cfg(feature = "net")]
-    pub(crate) fn can_be_left(&self) -> bool {
+    pub(crate) fn any_worker_can_take_events(&self) -> bool {
         self.driver.as_ref().is_some_and(|driver| driver.any_thread_sees_events())
     }
 
     /// Returns how often a thread has looked for events.
-    pub(crate) fn looks(&self) -> u64 {
+    pub(crate) fn driver_polls(&self) -> u64 {
         #[cfg(feature = "net")]
         return self.driver.as_ref().map_or(0, |driver| driver.turn_count());
         #[cfg(not(feature = "net"))]
@@ -211,9 +211,9 @@ impl Duties {
 
     /// Returns true if an awake core must look, given the time since its last look.
     #[inline]
-    pub(crate) fn are_due(&self, index: usize, since_look_ns: u64) -> bool {
+    pub(crate) fn is_maintenance_due(&self, index: usize, since_maintenance_ns: u64) -> bool {
         #[cfg(feature = "net")]
-        if self.driver.is_some() && since_look_ns >= LOOK_NS {
+        if self.driver.is_some() && since_maintenance_ns >= MAINTENANCE_NS {
             return true;
         }
         #[cfg(feature = "time")]
@@ -221,7 +221,7 @@ impl Duties {
             let next = earlier(timers.next(index), timers.next(timers.outside()));
             return next.is_some_and(|next| next <= timers.clock().now_ns());
         }
-        let _ = (index, since_look_ns);
+        let _ = (index, since_maintenance_ns);
         false
     }
 
@@ -239,138 +239,151 @@ impl Duties {
 
     /// Sleeps once, as core `index`, until a token comes or there is something to look after.
     /// `spared` is true if another worker is about to look for events.
-    pub(crate) fn rest(&self, parker: &Parker, index: usize, spared: bool) -> Rest<'_> {
+    pub(crate) fn sleep(&self, parker: &Parker, index: usize, spared: bool) -> WakeReason<'_> {
         #[cfg(feature = "net")]
         if let Some(driver) = &self.driver {
             if spared {
-                return self.rest_briefly(parker, index);
+                return self.sleep_briefly(parker, index);
             }
             return match driver.try_lock() {
-                Some(role) if !weakened!("duty_is_taken") => self.rest_in(role, parker, index),
-                Some(_) => self.rest_outside(parker, index, false),
-                None if self.on_duty.name().is_some() => self.rest_outside(parker, index, false),
-                None => self.rest_briefly(parker, index),
+                Some(role) if !weakened!("poller_takes_role") => {
+                    self.sleep_in_driver(role, parker, index)
+                }
+                Some(_) => self.sleep_on_parker(parker, index, false),
+                None if self.role.holder().is_some() => self.sleep_on_parker(parker, index, false),
+                None => self.sleep_briefly(parker, index),
             };
         }
         let _ = spared;
         if !self.has_timers() {
             parker.park();
-            return Rest::Called;
+            return WakeReason::Unparked;
         }
-        if !self.on_duty.try_begin(index) {
-            return self.rest_outside(parker, index, false);
+        if !self.role.try_take(index) {
+            return self.sleep_on_parker(parker, index, false);
         }
-        self.watch();
-        let rest = self.rest_outside(parker, index, true);
-        self.end_duty();
-        rest
+        self.watch_deadlines();
+        let reason = self.sleep_on_parker(parker, index, true);
+        self.end_role();
+        reason
     }
 
-    /// Sleeps for a short time, because no worker is on duty: an awake worker is looking into the
-    /// driver just now, or is about to, and may get stuck before it takes the duty.
+    /// Sleeps for a short time, because no worker is the poller: an awake worker is looking into
+    /// the driver just now, or is about to, and may get stuck before it takes the role.
     #[cfg(feature = "net")]
     #[cold]
-    fn rest_briefly(&self, parker: &Parker, index: usize) -> Rest<'_> {
-        match self.left(index, false) {
-            Left::Nothing => return Rest::Due,
-            Left::Some(left) if left < BRIEF => return self.rest_outside(parker, index, false),
-            _ => parker.park_timeout(BRIEF),
+    fn sleep_briefly(&self, parker: &Parker, index: usize) -> WakeReason<'_> {
+        match self.sleep_limit(index, false) {
+            SleepLimit::Due => return WakeReason::TimerDue,
+            SleepLimit::Some(limit) if limit < BRIEF_SLEEP => {
+                return self.sleep_on_parker(parker, index, false);
+            }
+            _ => parker.park_timeout(BRIEF_SLEEP),
         };
-        Rest::Called
+        WakeReason::Unparked
     }
 
-    /// Sleeps in the driver, on duty.
+    /// Sleeps in the driver, as the poller.
     #[cfg(feature = "net")]
-    fn rest_in<'a>(&'a self, mut role: TurnGuard<'a>, parker: &Parker, index: usize) -> Rest<'a> {
-        self.on_duty.begin(index);
-        self.watch();
-        let left = self.left(index, true);
-        if left == Left::Nothing || !parker.begin_sleep_elsewhere() {
-            self.end_duty();
-            return if left == Left::Nothing { Rest::Due } else { Rest::Called };
+    fn sleep_in_driver<'a>(
+        &'a self,
+        mut role: TurnGuard<'a>,
+        parker: &Parker,
+        index: usize,
+    ) -> WakeReason<'a> {
+        self.role.take(index);
+        self.watch_deadlines();
+        let limit = self.sleep_limit(index, true);
+        if limit == SleepLimit::Due || !parker.begin_sleep_elsewhere() {
+            self.end_role();
+            return if limit == SleepLimit::Due {
+                WakeReason::TimerDue
+            } else {
+                WakeReason::Unparked
+            };
         }
-        let timeout = match left {
+        let timeout = match limit {
             // While the clock is paused, only an event or a token ends the wait.
-            Left::Endless | Left::Paused => None,
-            Left::Some(left) => Some(left),
-            Left::Nothing | Left::Movable => Some(Duration::ZERO),
+            SleepLimit::Unbounded | SleepLimit::Paused => None,
+            SleepLimit::Some(limit) => Some(limit),
+            SleepLimit::Due | SleepLimit::Advanceable => Some(Duration::ZERO),
         };
-        let mut events = look(&mut role, timeout);
-        if left == Left::Movable && events == 0 && !self.advance() {
-            events = look(&mut role, None);
+        let mut events = wait_for_events(&mut role, timeout);
+        if limit == SleepLimit::Advanceable && events == 0 && !self.advance() {
+            events = wait_for_events(&mut role, None);
         }
         let called = parker.end_sleep_elsewhere();
-        self.end_duty();
+        self.end_role();
         if events > 0 {
-            Rest::Events(role)
+            WakeReason::Events(role)
         } else if called {
-            Rest::Called
+            WakeReason::Unparked
         } else {
-            Rest::Due
+            WakeReason::TimerDue
         }
     }
 
-    /// Sleeps on the parker, on duty or not.
-    fn rest_outside(&self, parker: &Parker, index: usize, on_duty: bool) -> Rest<'_> {
-        match self.left(index, on_duty) {
-            Left::Some(left) if parker.park_timeout(left) => Rest::Called,
-            Left::Some(_) | Left::Nothing => Rest::Due,
-            Left::Movable if parker.try_take() => Rest::Called,
-            Left::Movable if self.advance() => Rest::Due,
-            Left::Endless | Left::Paused | Left::Movable => {
+    /// Sleeps on the parker, as the poller or not.
+    fn sleep_on_parker(&self, parker: &Parker, index: usize, is_poller: bool) -> WakeReason<'_> {
+        match self.sleep_limit(index, is_poller) {
+            SleepLimit::Some(limit) if parker.park_timeout(limit) => WakeReason::Unparked,
+            SleepLimit::Some(_) | SleepLimit::Due => WakeReason::TimerDue,
+            SleepLimit::Advanceable if parker.try_take() => WakeReason::Unparked,
+            SleepLimit::Advanceable if self.advance() => WakeReason::TimerDue,
+            SleepLimit::Unbounded | SleepLimit::Paused | SleepLimit::Advanceable => {
                 parker.park();
-                Rest::Called
+                WakeReason::Unparked
             }
         }
     }
 
-    /// Makes the timers notify the worker on duty of every new deadline, until it has decided how
+    /// Makes the timers notify the poller of every new deadline, until it has decided how
     /// long to sleep.
-    fn watch(&self) {
+    fn watch_deadlines(&self) {
         #[cfg(feature = "time")]
         if let Some(timers) = self.timers() {
             timers.watch_until(u64::MAX);
         }
     }
 
-    fn end_duty(&self) {
+    fn end_role(&self) {
         #[cfg(feature = "time")]
         if let Some(timers) = self.timers() {
             timers.watch_until(0);
         }
-        self.on_duty.end();
+        self.role.end();
     }
 
     /// Returns how long the core may sleep.
     #[cfg(feature = "time")]
-    fn left(&self, index: usize, on_duty: bool) -> Left {
-        let Some(timers) = self.timers() else { return Left::Endless };
+    fn sleep_limit(&self, index: usize, is_poller: bool) -> SleepLimit {
+        let Some(timers) = self.timers() else { return SleepLimit::Unbounded };
         let mut until = timers.next(index);
-        if on_duty {
+        if is_poller {
             until = earlier(until, timers.next(timers.outside()));
             let others = (0..timers.outside()).filter(|&other| other != index);
             let late = others.filter_map(|other| timers.next(other)).min();
             until = earlier(until, late.map(|late| late.saturating_add(GRACE_NS)));
             timers.watch_until(until.unwrap_or(u64::MAX));
         }
-        let Some(until) = until else { return Left::Endless };
+        let Some(until) = until else { return SleepLimit::Unbounded };
         if timers.clock().is_paused() {
             let due = until <= timers.clock().now_ns();
             return match self.may_advance() {
-                _ if due => Left::Nothing,
-                true => Left::Movable,
-                false => Left::Paused,
+                _ if due => SleepLimit::Due,
+                true => SleepLimit::Advanceable,
+                false => SleepLimit::Paused,
             };
         }
         match until.checked_sub(timers.clock().now_ns()) {
-            None | Some(0) => Left::Nothing,
-            Some(left) => Left::Some(Duration::from_nanos(left)),
+            None | Some(0) => SleepLimit::Due,
+            Some(limit) => SleepLimit::Some(Duration::from_nanos(limit)),
         }
     }
 
     #[cfg(not(feature = "time"))]
-    fn left(&self, _index: usize, _on_duty: bool) -> Left {
-        Left::Endless
+    fn sleep_limit(&self, _index: usize, _is_poller: bool) -> SleepLimit {
+        SleepLimit::Unbounded
     }
 
     /// Returns true if a paused clock may be moved. A thread that forbade it wakes the workers
@@ -420,7 +433,7 @@ impl Duties {
 /// # Panics
 /// If the system call fails, because nothing that waits for events could go on.
 #[cfg(feature = "net")]
-fn look(role: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize {
+fn wait_for_events(role: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize {
     match role.wait(timeout) {
         Ok(events) => events,
         Err(error) => panic!(
@@ -432,11 +445,11 @@ fn look(role: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize {
 
 /// The reason why the sleep of a core ended.
 #[must_use]
-pub(crate) enum Rest<'a> {
+pub(crate) enum WakeReason<'a> {
     /// A token came, or the thread woke spuriously.
-    Called,
+    Unparked,
     /// A timer is due.
-    Due,
+    TimerDue,
     /// Events came, and have not been dispatched yet.
     #[cfg(feature = "net")]
     Events(TurnGuard<'a>),
@@ -448,15 +461,15 @@ pub(crate) enum Rest<'a> {
 /// The time that a core may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "time"), allow(dead_code, reason = "without timers it is endless"))]
-enum Left {
-    Endless,
+enum SleepLimit {
+    Unbounded,
     Some(Duration),
     /// A timer is due.
-    Nothing,
+    Due,
     /// Until another thread moves the paused clock.
     Paused,
     /// Until the paused clock is moved, which this worker may do if there is nothing else to do.
-    Movable,
+    Advanceable,
 }
 
 #[cfg(feature = "time")]
@@ -468,43 +481,43 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 /// The reason why a core looks after driver and timers.
-pub(crate) enum Look<'a> {
+pub(crate) enum Maintenance<'a> {
     /// Between two tasks: it is time to, or there is no task to run.
-    Between,
+    BetweenTasks,
     /// The core has a new thread, and no thread has looked for the core meanwhile. The task that
     /// is woken last runs next, and does not wait behind those that may have cost the last thread
     /// its core.
-    First,
+    NewThread,
     /// After the core has slept, with the reason why the sleep ended.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "without events it says nothing"))]
-    After(Rest<'a>),
+    AfterSleep(WakeReason<'a>),
 }
 
 /// Polls the driver and fires timers, or dispatches the events that ended a sleep. This thread
 /// holds core `index` and is awake; tasks that become runnable go to that core.
-pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
-    if !matches!(why, Look::First) {
+pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) {
+    if !matches!(maintenance, Maintenance::NewThread) {
         current::with_core(|core| core.begin_batch());
     }
     #[cfg(feature = "net")]
-    if let Some(driver) = pool.duties.driver() {
-        let events = match why {
-            Look::After(Rest::Events(mut role)) => role.dispatch(),
+    if let Some(driver) = pool.drivers.driver() {
+        let events = match maintenance {
+            Maintenance::AfterSleep(WakeReason::Events(mut role)) => role.dispatch(),
             // Also if a timer ended the sleep, because a timer that is always due must not starve
             // events.
             _ => driver.try_lock().map_or(0, |mut role| {
-                let events = look(&mut role, Some(Duration::ZERO));
+                let events = wait_for_events(&mut role, Some(Duration::ZERO));
                 if events > 0 { role.dispatch() } else { 0 }
             }),
         };
         if current::holds_core_of(pool) {
-            current::with_core(|core| core.events_come = events > 0);
+            current::with_core(|core| core.expects_events = events > 0);
         }
     }
     #[cfg(not(feature = "net"))]
-    let _ = why;
+    let _ = maintenance;
     #[cfg(feature = "time")]
-    pool.duties.fire(index);
+    pool.drivers.fire(index);
     let _ = index;
     // User wakers ran, and may have handed the core off.
     if current::holds_core_of(pool) {
@@ -512,18 +525,18 @@ pub(crate) fn attend(pool: &Pool, index: usize, why: Look<'_>) {
     }
 }
 
-/// The index of the worker on duty, plus one; zero if none is.
-struct OnDuty(AtomicUsize);
+/// The index of the poller, plus one; zero if none is.
+struct PollerRole(AtomicUsize);
 
-impl OnDuty {
+impl PollerRole {
     fn new() -> Self {
         Self(AtomicUsize::new(0))
     }
 
-    /// Takes the duty (D1 and D2), in a pool without a driver. Returns false if another worker
+    /// Takes the role (D1 and D2), in a pool without a driver. Returns false if another worker
     /// has it.
-    fn try_begin(&self, index: usize) -> bool {
-        // Acquire: what the last worker on duty did is visible. Pairs with the Release in `end`.
+    fn try_take(&self, index: usize) -> bool {
+        // Acquire: what the last poller did is visible. Pairs with the Release in `end`.
         if self.0.compare_exchange(0, index + 1, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -531,23 +544,23 @@ impl OnDuty {
         true
     }
 
-    /// Takes the duty (D1 and D2), for the worker that holds the driver.
+    /// Takes the role (D1 and D2), for the worker that holds the driver.
     #[cfg(feature = "net")]
-    fn begin(&self, index: usize) {
+    fn take(&self, index: usize) {
         // Relaxed: the fence orders it.
         self.0.store(index + 1, Relaxed);
         self.fence();
     }
 
     fn fence(&self) {
-        if !weakened!("duty_fence") {
+        if !weakened!("poller_fence") {
             // SeqCst: D2. Pairs with A2 in `to_alarm`.
             fence(SeqCst);
         }
     }
 
     fn end(&self) {
-        // Release: pairs with `try_begin`.
+        // Release: pairs with `try_take`.
         self.0.store(0, Release);
     }
 
@@ -556,10 +569,10 @@ impl OnDuty {
     fn to_alarm(&self) -> Option<usize> {
         // SeqCst: A2. Pairs with D2 in `fence`.
         fence(SeqCst);
-        self.name()
+        self.holder()
     }
 
-    fn name(&self) -> Option<usize> {
+    fn holder(&self) -> Option<usize> {
         // Relaxed: ordered by the fence before, where that matters.
         self.0.load(Relaxed).checked_sub(1)
     }
@@ -569,21 +582,21 @@ impl Pool {
     /// Leaves a token for core `index`, and wakes its thread wherever it sleeps.
     #[inline]
     pub(crate) fn unpark(&self, index: usize) {
-        self.remotes[index].parker.unpark_or(|| self.duties.wake());
+        self.remotes[index].parker.unpark_or(|| self.drivers.wake());
     }
 
     /// Wakes the workers that sleep for a wheel, not the caller's own, that got an earlier
     /// deadline.
     #[cfg(feature = "time")]
     pub(crate) fn alarm(&self, wheel: usize) {
-        if weakened!("duty_alarm") {
+        if weakened!("poller_alarm") {
             return;
         }
         if wheel < self.remotes.len() {
             // The wheel's own core sleeps for it, if it sleeps.
             self.unpark(wheel);
         }
-        if let Some(index) = self.duties.on_duty.to_alarm() {
+        if let Some(index) = self.drivers.role.to_alarm() {
             self.unpark(index);
         }
     }
@@ -591,42 +604,44 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::OnDuty;
+    use super::PollerRole;
     #[cfg(not(blitz_loom))]
-    use super::Usefulness;
+    use super::PollerUsefulness;
     use crate::engine::prim::{
         Arc, AtomicBool, Ordering::Relaxed, model, parker::Parker, thread, weakened,
     };
 
     #[cfg(not(blitz_loom))]
     #[test]
-    fn who_was_needless_several_times_in_a_row_is_spared() {
-        let duty = Usefulness::default();
+    fn a_poller_that_was_needless_several_times_is_spared() {
+        let usefulness = PollerUsefulness::default();
         for others_are_idle in [true, true, true, false, true, true, true] {
-            duty.learn(others_are_idle);
-            assert!(!duty.is_doubtful());
+            usefulness.learn(others_are_idle);
+            assert!(!usefulness.is_doubtful());
         }
-        duty.learn(true);
-        assert!(duty.is_doubtful());
-        duty.learn(false);
-        assert!(!duty.is_doubtful(), "it was of use");
+        usefulness.learn(true);
+        assert!(usefulness.is_doubtful());
+        usefulness.learn(false);
+        assert!(!usefulness.is_doubtful(), "it was of use");
     }
 
     #[test]
     fn an_earlier_timer_is_slept_for() {
         model(|| {
-            let shared = Arc::new((OnDuty::new(), Parker::new(), AtomicBool::new(false)));
+            let shared = Arc::new((PollerRole::new(), Parker::new(), AtomicBool::new(false)));
             let armer = thread::spawn({
                 let shared = shared.clone();
                 move || {
                     // Relaxed: the fences order it, as they do a wheel's next deadline.
                     shared.2.store(true, Relaxed);
-                    if let Some(_who) = shared.0.to_alarm().filter(|_| !weakened!("duty_alarm")) {
+                    if let Some(_poller) =
+                        shared.0.to_alarm().filter(|_| !weakened!("poller_alarm"))
+                    {
                         shared.1.unpark();
                     }
                 }
             });
-            assert!(shared.0.try_begin(0));
+            assert!(shared.0.try_take(0));
             // Without a time-out: a deadline that is not seen is a deadlock in this model.
             while !shared.2.load(Relaxed) {
                 shared.1.park();
@@ -639,7 +654,7 @@ mod tests {
 
 #[cfg(all(test, blitz_loom, feature = "net"))]
 mod models {
-    use super::{Driver, Duties, Rest};
+    use super::{Driver, PoolDrivers, WakeReason};
     use crate::engine::prim::{
         Arc, AtomicBool,
         Ordering::{Acquire, Release},
@@ -649,26 +664,26 @@ mod models {
     };
 
     /// Two workers that only wait for one event.
-    struct Workers {
-        duties: Duties,
+    struct PollingWorkers {
+        drivers: PoolDrivers,
         parkers: [Parker; 2],
-        told: AtomicBool,
+        dispatched: AtomicBool,
     }
 
-    impl Workers {
+    impl PollingWorkers {
         fn unpark(&self, index: usize) {
-            self.parkers[index].unpark_or(|| self.duties.wake());
+            self.parkers[index].unpark_or(|| self.drivers.wake());
         }
 
-        /// Rests until the event was dispatched, by this worker or the other.
+        /// Sleeps until the event was dispatched, by this worker or the other.
         fn work(&self, index: usize) {
             // Acquire: pairs with the Release below.
-            while !self.told.load(Acquire) {
-                let rest = self.duties.rest(&self.parkers[index], index, false);
-                if let Rest::Events(mut role) = rest {
+            while !self.dispatched.load(Acquire) {
+                let reason = self.drivers.sleep(&self.parkers[index], index, false);
+                if let WakeReason::Events(mut role) = reason {
                     role.dispatch();
                     // Release: pairs with the Acquire above.
-                    self.told.store(true, Release);
+                    self.dispatched.store(true, Release);
                     drop(role);
                     self.unpark(1 - index);
                 }
@@ -679,14 +694,14 @@ mod models {
     /// Worker 0 is called away, once, from wherever it sleeps: before the event, while it is on
     /// its way, or after. If both slept on their parkers, this would be a deadlock.
     #[test]
-    fn an_event_is_told_whoever_sleeps_in_the_driver() {
+    fn an_event_is_dispatched_whichever_worker_sleeps_in_the_driver() {
         model(|| {
             let driver = Driver::of_a_model();
             let registration = driver.registered(0, 0);
-            let workers = Arc::new(Workers {
-                duties: Duties::none().with_driver(driver.clone()),
+            let workers = Arc::new(PollingWorkers {
+                drivers: PoolDrivers::none().with_driver(driver.clone()),
                 parkers: [Parker::new(), Parker::new()],
-                told: AtomicBool::new(false),
+                dispatched: AtomicBool::new(false),
             });
             let other = thread::spawn({
                 let workers = workers.clone();

@@ -1,10 +1,10 @@
-//! Models of the crew under every interleaving; the protocol is in `crew.rs`.
+//! Models of the set under every interleaving; the protocol is in `thread_set.rs`.
 //!
 //! The queue is a count of jobs with a mark for 'closed': it stands for shards whose locks put
-//! pushes, pops and the close in one order. A thread's time-out is a nap that returns `Over` at
-//! once; loom explores whether a wake-up comes before.
+//! pushes, pops and the close in one order. A thread's time-out is a park that returns `TimedOut`
+//! at once; loom explores whether a wake-up comes before.
 
-use super::{Call, Crew, Failed, Nap, Rested};
+use super::{AfterFailedStart, AfterPush, ParkResult, SleepResult, ThreadSet};
 use crate::engine::prim::{
     Arc, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -15,45 +15,45 @@ use crate::engine::prim::{
 
 const CLOSED: usize = 1 << 8;
 
-/// A crew, its queue, and counts of the jobs that were run and dropped.
-struct World {
-    crew: Crew<u32, ()>,
+/// A thread set, its queue, and counts of the jobs that were run and dropped.
+struct ThreadSetWorld {
+    thread_set: ThreadSet<u32, ()>,
     jobs: AtomicUsize,
     done: AtomicUsize,
     dropped: AtomicUsize,
     started: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-/// Returns a nap that sleeps until it is woken, without a time-out.
-fn patient() -> impl FnMut(&Parker) -> Nap {
+/// Returns a function that sleeps until it is woken, without a time-out.
+fn patient() -> impl FnMut(&Parker) -> ParkResult {
     |parker| {
         parker.park();
-        Nap::Disturbed
+        ParkResult::Unparked
     }
 }
 
-/// Returns a nap that times out at once; if the thread may not leave, it is being woken, and sleeps
-/// once.
-fn impatient() -> impl FnMut(&Parker) -> Nap {
+/// Returns a function that times out at once; if the thread may not leave, it is being woken, and
+/// sleeps once.
+fn impatient() -> impl FnMut(&Parker) -> ParkResult {
     let mut over = false;
     move |parker| {
         over = !over;
         if over {
-            return Nap::Over;
+            return ParkResult::TimedOut;
         }
         parker.park();
-        Nap::Disturbed
+        ParkResult::Unparked
     }
 }
 
-impl World {
-    /// Creates a crew that has `threads` threads already.
+impl ThreadSetWorld {
+    /// Creates a thread set that has `threads` threads already.
     fn new(cap: usize, threads: usize) -> Arc<Self> {
-        let crew = Crew::new(cap, 4);
-        crew.beds.make(0);
-        (0..threads).for_each(|_| assert!(crew.join()));
+        let thread_set = ThreadSet::new(cap, 4);
+        thread_set.idle_slots.allocate(0);
+        (0..threads).for_each(|_| assert!(thread_set.join()));
         Arc::new(Self {
-            crew,
+            thread_set,
             jobs: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
             dropped: AtomicUsize::new(0),
@@ -73,7 +73,7 @@ impl World {
 
     /// Returns true if a job is queued, without taking it.
     fn has_job(&self) -> bool {
-        // Relaxed: ordered by the fences in `Crew`.
+        // Relaxed: ordered by the fences in `ThreadSet`.
         self.jobs.load(Relaxed) & (CLOSED - 1) > 0
     }
 
@@ -83,31 +83,31 @@ impl World {
     }
 
     /// Finds a thread for a pushed job: steps P2 and P3.
-    fn call(&self) -> Call {
-        self.crew.call(|| true, || self.queued())
+    fn call(&self) -> AfterPush {
+        self.thread_set.find_thread(|| true, || self.queued())
     }
 
     /// Pushes a job: steps P1 to P3, with a system that grants every thread that is requested.
-    fn spawn(world: &Arc<Self>, bed: usize) {
+    fn spawn(world: &Arc<Self>, slot: usize) {
         assert!(world.push());
-        Self::call_or_start(world, bed);
+        Self::call_or_start(world, slot);
     }
 
-    fn call_or_start(world: &Arc<Self>, bed: usize) {
+    fn call_or_start(world: &Arc<Self>, slot: usize) {
         let call = world.call();
-        if call == Call::TakeBack && world.pop() {
+        if call == AfterPush::TakeBack && world.pop() {
             world.dropped.fetch_add(1, Relaxed);
         }
-        if call == Call::Start {
-            world.crew.expect();
+        if call == AfterPush::Start {
+            world.thread_set.add_coming();
             let thread = thread::spawn({
                 let world = world.clone();
                 move || {
-                    world.crew.came();
-                    world.serve(bed, impatient());
+                    world.thread_set.subtract_coming();
+                    world.serve(slot, impatient());
                 }
             });
-            world.crew.started();
+            world.thread_set.start_succeeded();
             world.started.lock().unwrap().push(thread);
         }
     }
@@ -115,39 +115,42 @@ impl World {
     /// Pushes a job: steps P1 to P3 and F1 to F3, with a system that grants no thread.
     fn spawn_in_vain(&self) {
         assert!(self.push());
-        if self.call() == Call::Start && self.crew.failed() == Failed::Alone {
+        if self.call() == AfterPush::Start
+            && self.thread_set.start_failed() == AfterFailedStart::TakeBack
+        {
             // This may be another spawner's job, which looks the same: then that spawner takes
             // ours.
             self.pop();
         }
     }
 
-    /// Runs a thread of the crew until it leaves.
-    fn serve(&self, bed: usize, mut nap: impl FnMut(&Parker) -> Nap) {
+    /// Runs a thread of the set until it leaves.
+    fn serve(&self, slot: usize, mut park_once: impl FnMut(&Parker) -> ParkResult) {
         loop {
             while self.pop() {
                 self.done.fetch_add(1, Relaxed);
             }
-            match self.crew.rest(bed, || self.has_job(), &mut nap) {
-                Rested::Look => {}
-                Rested::Called => {
-                    let spare_work = self.crew.beds.bed(bed).spare_work.lock().unwrap().take();
+            match self.thread_set.sleep(slot, || self.has_job(), &mut park_once) {
+                SleepResult::CheckQueue => {}
+                SleepResult::Woken => {
+                    let spare_work =
+                        self.thread_set.idle_slots.slot(slot).spare_work.lock().unwrap().take();
                     if spare_work.is_none() {
-                        self.crew.came();
+                        self.thread_set.subtract_coming();
                     }
-                    if spare_work.is_some() && self.crew.is_free_to_go(|| self.has_job()) {
+                    if spare_work.is_some() && self.thread_set.may_leave(|| self.has_job()) {
                         return;
                     }
                 }
-                Rested::Gone => return,
-                Rested::Leaving => return self.leave(),
+                SleepResult::OutOfSet => return,
+                SleepResult::Leaving => return self.leave(),
             }
         }
     }
 
     /// Runs what is queued.
     fn leave(&self) {
-        while !weakened!("crew_leaving_looks") && self.pop() {
+        while !weakened!("blocking_leaving_checks") && self.pop() {
             self.done.fetch_add(1, Relaxed);
         }
     }
@@ -163,39 +166,39 @@ impl World {
     fn assert_over(&self, done: usize) {
         // Relaxed: all threads have been joined.
         assert_eq!((self.jobs.load(Relaxed) % CLOSED, self.done.load(Relaxed)), (0, done));
-        let counts = self.crew.counts();
+        let counts = self.thread_set.counts();
         assert_eq!((counts.threads, counts.starting, counts.idle), (0, 0, 0));
-        for bed in 0..3 {
-            assert!(!self.crew.beds.is_marked(bed), "a mark is left at bed {bed}");
+        for slot in 0..3 {
+            assert!(!self.thread_set.idle_slots.is_marked(slot), "a mark is left at slot {slot}");
         }
     }
 }
 
 fn serving(
-    world: &Arc<World>,
-    bed: usize,
-    nap: impl FnMut(&Parker) -> Nap + Send + 'static,
+    world: &Arc<ThreadSetWorld>,
+    slot: usize,
+    park_once: impl FnMut(&Parker) -> ParkResult + Send + 'static,
 ) -> thread::JoinHandle<()> {
     let world = world.clone();
-    thread::spawn(move || world.serve(bed, nap))
+    thread::spawn(move || world.serve(slot, park_once))
 }
 
-/// Starts a thread that stops the crew after `jobs` jobs, because it sleeps without a time-out.
-fn serving_until(world: &Arc<World>, bed: usize, jobs: usize) -> thread::JoinHandle<()> {
+/// Starts a thread that stops the set after `jobs` jobs, because it sleeps without a time-out.
+fn serving_until(world: &Arc<ThreadSetWorld>, slot: usize, jobs: usize) -> thread::JoinHandle<()> {
     let world = world.clone();
     thread::spawn(move || {
         loop {
             while world.pop() {
                 // Relaxed: only compared with the number of jobs.
                 if world.done.fetch_add(1, Relaxed) + 1 == jobs {
-                    world.crew.stop();
+                    world.thread_set.stop();
                 }
             }
-            match world.crew.rest(bed, || world.has_job(), patient()) {
-                Rested::Look => {}
-                Rested::Called => world.crew.came(),
-                Rested::Gone => return,
-                Rested::Leaving => return world.leave(),
+            match world.thread_set.sleep(slot, || world.has_job(), patient()) {
+                SleepResult::CheckQueue => {}
+                SleepResult::Woken => world.thread_set.subtract_coming(),
+                SleepResult::OutOfSet => return,
+                SleepResult::Leaving => return world.leave(),
             }
         }
     })
@@ -204,9 +207,9 @@ fn serving_until(world: &Arc<World>, bed: usize, jobs: usize) -> thread::JoinHan
 #[test]
 fn a_job_and_a_thread_that_falls_asleep_never_miss_each_other() {
     model(|| {
-        let world = World::new(1, 1);
+        let world = ThreadSetWorld::new(1, 1);
         let thread = serving_until(&world, 0, 1);
-        World::spawn(&world, 1);
+        ThreadSetWorld::spawn(&world, 1);
         thread.join().unwrap();
         world.assert_over(1);
     });
@@ -216,9 +219,9 @@ fn a_job_and_a_thread_that_falls_asleep_never_miss_each_other() {
 #[test]
 fn a_job_and_a_thread_that_leaves_never_miss_each_other() {
     model(|| {
-        let world = World::new(1, 1);
+        let world = ThreadSetWorld::new(1, 1);
         let thread = serving(&world, 0, impatient());
-        World::spawn(&world, 1);
+        ThreadSetWorld::spawn(&world, 1);
         thread.join().unwrap();
         world.join_started();
         world.assert_over(1);
@@ -228,13 +231,13 @@ fn a_job_and_a_thread_that_leaves_never_miss_each_other() {
 #[test]
 fn two_jobs_at_the_cap_are_both_run() {
     model(|| {
-        let world = World::new(1, 1);
+        let world = ThreadSetWorld::new(1, 1);
         let thread = serving_until(&world, 0, 2);
         let other = thread::spawn({
             let world = world.clone();
-            move || World::spawn(&world, 1)
+            move || ThreadSetWorld::spawn(&world, 1)
         });
-        World::spawn(&world, 2);
+        ThreadSetWorld::spawn(&world, 2);
         other.join().unwrap();
         thread.join().unwrap();
         world.assert_over(2);
@@ -243,21 +246,23 @@ fn two_jobs_at_the_cap_are_both_run() {
 
 /// Two threads, one of which leaves at once; a claim may find the mark of either.
 #[test]
-fn a_claim_against_one_who_leaves_finds_the_other() {
+fn a_claim_against_a_thread_that_leaves_finds_the_other() {
     model(|| {
-        let world = World::new(2, 2);
+        let world = ThreadSetWorld::new(2, 2);
         let leaves = serving(&world, 0, impatient());
         let stays = serving_until(&world, 1, 1);
         assert!(world.push());
         // With both threads awake none is woken, and both check for jobs. With one gone a third may
         // be requested, which the system refuses: the other thread has the job or will check.
-        if world.call() == Call::Start && world.crew.failed() == Failed::Alone {
+        if world.call() == AfterPush::Start
+            && world.thread_set.start_failed() == AfterFailedStart::TakeBack
+        {
             assert!(!world.pop(), "one of them sleeps for ever, and so was alive");
         }
         leaves.join().unwrap();
         // Relaxed: the thread that left may have run the job; then the other one sleeps on.
         if world.done.load(Relaxed) == 1 {
-            world.crew.stop();
+            world.thread_set.stop();
         }
         stays.join().unwrap();
         world.assert_over(1);
@@ -267,7 +272,7 @@ fn a_claim_against_one_who_leaves_finds_the_other() {
 #[test]
 fn two_spawners_that_fail_at_once_take_back_their_own() {
     model(|| {
-        let world = World::new(2, 0);
+        let world = ThreadSetWorld::new(2, 0);
         let other = thread::spawn({
             let world = world.clone();
             move || world.spawn_in_vain()
@@ -283,10 +288,12 @@ fn two_spawners_that_fail_at_once_take_back_their_own() {
 #[test]
 fn a_failed_start_beside_a_living_thread_waits_for_it() {
     model(|| {
-        let world = World::new(2, 1);
+        let world = ThreadSetWorld::new(2, 1);
         let thread = serving(&world, 0, impatient());
         assert!(world.push());
-        if world.call() == Call::Start && world.crew.failed() == Failed::Alone {
+        if world.call() == AfterPush::Start
+            && world.thread_set.start_failed() == AfterFailedStart::TakeBack
+        {
             // Taken back, or run by the thread before it left.
             world.done.fetch_add(usize::from(world.pop()), Relaxed);
         }
@@ -297,9 +304,9 @@ fn a_failed_start_beside_a_living_thread_waits_for_it() {
 
 /// The cap is one, and the start of that one thread is failing while another spawner arrives.
 #[test]
-fn nobody_relies_on_a_thread_that_may_never_come() {
+fn no_spawner_relies_on_a_thread_that_may_never_come() {
     model(|| {
-        let world = World::new(1, 0);
+        let world = ThreadSetWorld::new(1, 0);
         let other = thread::spawn({
             let world = world.clone();
             move || world.spawn_in_vain()
@@ -313,9 +320,9 @@ fn nobody_relies_on_a_thread_that_may_never_come() {
 #[test]
 fn a_stop_against_a_thread_that_falls_asleep_ends_it() {
     model(|| {
-        let world = World::new(2, 2);
+        let world = ThreadSetWorld::new(2, 2);
         let threads = [serving(&world, 0, patient()), serving(&world, 1, patient())];
-        world.crew.stop();
+        world.thread_set.stop();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         world.assert_over(0);
     });
@@ -324,19 +331,19 @@ fn a_stop_against_a_thread_that_falls_asleep_ends_it() {
 #[test]
 fn a_stop_against_a_spawn_runs_or_drops_the_job_once() {
     model(|| {
-        let world = World::new(2, 1);
+        let world = ThreadSetWorld::new(2, 1);
         let thread = serving(&world, 0, patient());
         let spawner = thread::spawn({
             let world = world.clone();
             move || {
                 let taken = world.push();
                 if taken {
-                    World::call_or_start(&world, 1);
+                    ThreadSetWorld::call_or_start(&world, 1);
                 }
                 taken
             }
         });
-        world.crew.stop();
+        world.thread_set.stop();
         // AcqRel: closes the queue, as the locks of the shards do. Pairs with `push` and `pop`.
         world.jobs.fetch_or(CLOSED, AcqRel);
         let taken = spawner.join().unwrap();
@@ -349,16 +356,16 @@ fn a_stop_against_a_spawn_runs_or_drops_the_job_once() {
     });
 }
 
-/// The only thread of a crew at its cap falls asleep while a job is queued, and then the crew
+/// The only thread of a thread set at its cap falls asleep while a job is queued, and then the set
 /// stops: the job was taken, so it is run.
 #[test]
 fn a_job_queued_before_a_stop_is_run() {
     model(|| {
-        let world = World::new(1, 1);
+        let world = ThreadSetWorld::new(1, 1);
         let thread = serving(&world, 0, patient());
         assert!(world.push());
-        assert_eq!(world.call(), Call::Nothing, "the crew is at its cap");
-        world.crew.stop();
+        assert_eq!(world.call(), AfterPush::Nothing, "the set is at its cap");
+        world.thread_set.stop();
         // AcqRel: closes the queue, as the locks of the shards do. Pairs with `push` and `pop`.
         world.jobs.fetch_or(CLOSED, AcqRel);
         thread.join().unwrap();
@@ -366,11 +373,11 @@ fn a_job_queued_before_a_stop_is_run() {
     });
 }
 
-/// A worker recruits an idle thread while the crew stops.
+/// A worker claims an idle thread while the set stops.
 #[test]
-fn a_recruit_against_a_stop_is_answered_once() {
+fn a_claim_against_a_stop_is_served_once() {
     model(|| {
-        let world = World::new(1, 1);
+        let world = ThreadSetWorld::new(1, 1);
         let thread = thread::spawn({
             let world = world.clone();
             move || {
@@ -378,17 +385,23 @@ fn a_recruit_against_a_stop_is_answered_once() {
                     while world.pop() {
                         world.done.fetch_add(1, Relaxed);
                     }
-                    match world.crew.rest(0, || world.has_job(), patient()) {
-                        Rested::Look => {}
-                        Rested::Called => {
-                            let spare_work =
-                                world.crew.beds.bed(0).spare_work.lock().unwrap().take();
+                    match world.thread_set.sleep(0, || world.has_job(), patient()) {
+                        SleepResult::CheckQueue => {}
+                        SleepResult::Woken => {
+                            let spare_work = world
+                                .thread_set
+                                .idle_slots
+                                .slot(0)
+                                .spare_work
+                                .lock()
+                                .unwrap()
+                                .take();
                             if spare_work.is_some() {
                                 return spare_work;
                             }
                         }
-                        Rested::Gone => return None,
-                        Rested::Leaving => {
+                        SleepResult::OutOfSet => return None,
+                        SleepResult::Leaving => {
                             world.leave();
                             return None;
                         }
@@ -396,42 +409,42 @@ fn a_recruit_against_a_stop_is_answered_once() {
                 }
             }
         });
-        let recruiter = thread::spawn({
+        let claimer = thread::spawn({
             let world = world.clone();
             move || {
-                let bed = world.crew.recruit();
-                if let Some(bed) = bed {
-                    *world.crew.beds.bed(bed).spare_work.lock().unwrap() = Some(7);
-                    world.crew.beds.call(bed);
+                let slot = world.thread_set.claim_idle();
+                if let Some(slot) = slot {
+                    *world.thread_set.idle_slots.slot(slot).spare_work.lock().unwrap() = Some(7);
+                    world.thread_set.idle_slots.wake(slot);
                 }
-                bed
+                slot
             }
         });
-        world.crew.stop();
-        let recruited = recruiter.join().unwrap();
-        assert_eq!(thread.join().unwrap(), recruited.map(|_| 7));
+        world.thread_set.stop();
+        let claimed = claimer.join().unwrap();
+        assert_eq!(thread.join().unwrap(), claimed.map(|_| 7));
         world.assert_over(0);
     });
 }
 
-/// The crew's only thread falls asleep while a job arrives, for which no other thread may be
-/// started, and a worker recruits it.
+/// The set's only thread falls asleep while a job arrives, for which no other thread may be
+/// started, and a worker claims it.
 #[test]
-fn a_recruit_against_a_job_at_the_cap_strands_nothing() {
+fn a_claim_against_a_job_at_the_cap_strands_nothing() {
     model(|| {
-        let world = World::new(1, 1);
+        let world = ThreadSetWorld::new(1, 1);
         let thread = serving(&world, 0, impatient());
-        let recruiter = thread::spawn({
+        let claimer = thread::spawn({
             let world = world.clone();
             move || {
-                if let Some(bed) = world.crew.recruit() {
-                    *world.crew.beds.bed(bed).spare_work.lock().unwrap() = Some(7);
-                    world.crew.beds.call(bed);
+                if let Some(slot) = world.thread_set.claim_idle() {
+                    *world.thread_set.idle_slots.slot(slot).spare_work.lock().unwrap() = Some(7);
+                    world.thread_set.idle_slots.wake(slot);
                 }
             }
         });
-        World::spawn(&world, 1);
-        recruiter.join().unwrap();
+        ThreadSetWorld::spawn(&world, 1);
+        claimer.join().unwrap();
         thread.join().unwrap();
         world.join_started();
         world.assert_over(1);
@@ -444,55 +457,55 @@ fn a_recruit_against_a_job_at_the_cap_strands_nothing() {
 #[test]
 fn a_job_that_waits_for_the_next_one_never_takes_its_thread() {
     model(|| {
-        let world = World::new(2, 1);
+        let world = ThreadSetWorld::new(2, 1);
         let second = Arc::new(Parker::new());
         assert!(world.push());
-        world.crew.expect();
+        world.thread_set.add_coming();
         let first = thread::spawn({
             let (world, second) = (world.clone(), second.clone());
             move || {
-                let late = weakened!("crew_comes_before_it_looks");
+                let late = weakened!("blocking_comes_before_it_checks");
                 if !late {
-                    world.crew.came();
+                    world.thread_set.subtract_coming();
                 }
                 assert!(world.pop(), "two jobs and at most one other thread");
                 if late {
-                    world.crew.came();
+                    world.thread_set.subtract_coming();
                 }
                 second.park();
             }
         });
         assert!(world.push());
         match world.call() {
-            Call::Start => {
+            AfterPush::Start => {
                 assert!(world.pop(), "each of two threads finds one of two jobs");
                 second.unpark();
             }
-            Call::Nothing => {}
-            Call::TakeBack => unreachable!("the crew does not stop"),
+            AfterPush::Nothing => {}
+            AfterPush::TakeBack => unreachable!("the set does not stop"),
         }
         first.join().unwrap();
         assert_eq!(world.queued(), 0);
     });
 }
 
-/// The only living thread is in a job that waits for the one that is spawned here, while the crew
+/// The only living thread is in a job that waits for the one that is spawned here, while the set
 /// stops: the spawned job is run by a new thread, or ends.
 #[test]
 fn a_job_spawned_against_a_stop_needs_no_thread_that_lives() {
     model(|| {
-        let world = World::new(2, 1);
+        let world = ThreadSetWorld::new(2, 1);
         let spawner = thread::spawn({
             let world = world.clone();
             move || {
                 let taken = world.push();
                 if taken {
-                    World::call_or_start(&world, 1);
+                    ThreadSetWorld::call_or_start(&world, 1);
                 }
                 taken
             }
         });
-        world.crew.stop();
+        world.thread_set.stop();
         // AcqRel: closes the queue, as the locks of the shards do. Pairs with `push` and `pop`.
         world.jobs.fetch_or(CLOSED, AcqRel);
         let taken = spawner.join().unwrap();

@@ -18,7 +18,7 @@
 //! no other way.)
 //!
 //! # Protocol
-//! A [`Member`] counts while it lives: a core of a pool with threads, a thread of a fork-join
+//! An [`AwakeWorker`] counts while it lives: a core of a pool with threads, a thread of a fork-join
 //! pool, a guest of one while it is there. `idle` uncounts a member when it counts it as asleep,
 //! and the thread that takes it off the sleepers counts it again, so a member that is about to be
 //! unparked is awake already. Members are awake when they are created and dropped.
@@ -103,16 +103,16 @@ pub(super) fn woke() {
 /// A worker that is counted as awake until `idle` counts it as asleep.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Member(());
+pub(crate) struct AwakeWorker(());
 
-impl Member {
+impl AwakeWorker {
     pub(crate) fn new() -> Self {
         counted::add(1);
         Self(())
     }
 }
 
-impl Drop for Member {
+impl Drop for AwakeWorker {
     fn drop(&mut self) {
         counted::add(-1);
     }
@@ -120,7 +120,7 @@ impl Drop for Member {
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::{Member, counted, has_room};
+    use super::{AwakeWorker, counted, has_room};
     use crate::engine::pool::idle::{Idle, SelfWoken};
 
     /// Other threads of the process come and go meanwhile, so this test adds far more members
@@ -128,20 +128,20 @@ mod tests {
     #[test]
     fn members_are_counted_while_they_are_awake() {
         const MANY: isize = 1 << 20;
-        let members: Vec<_> = (0..MANY).map(|_| Member::new()).collect();
+        let members: Vec<_> = (0..MANY).map(|_| AwakeWorker::new()).collect();
         assert!(counted::awake() > MANY / 2);
         assert!(!has_room());
-        let idle = Idle::in_crowd(2);
+        let idle = Idle::counted(2);
         assert!(!idle.has_room(), "all processors are busy");
-        assert!(Idle::new(2).has_room(), "it is not in the crowd");
+        assert!(Idle::new(2).has_room(), "its workers are not counted");
         drop(members);
         assert!(counted::awake() < MANY / 2);
 
         (0..MANY).for_each(|_| {
             idle.fall_asleep(0, false);
             // Another thread that is about to unpark it would do the same.
-            assert_eq!(idle.wake_self_alone(0), SelfWoken::Awake);
+            assert_eq!(idle.wake_self_not_searching(0), SelfWoken::Awake);
         });
-        assert!(counted::awake().abs() < MANY / 2, "who sleeps and wakes changes nothing");
+        assert!(counted::awake().abs() < MANY / 2, "sleeping and waking changes nothing");
     }
 }

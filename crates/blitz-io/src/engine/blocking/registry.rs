@@ -1,4 +1,4 @@
-//! Thread registry of the blocking pool: assigned beds, and handles of threads to be joined.
+//! Thread registry of the blocking pool: assigned slots, and handles of threads to be joined.
 //!
 //! It has one lock, which is taken when a thread starts or ends and at shutdown, and never to spawn
 //! or run a job. The handle of a thread that has ended waits here for the next thread that ends,
@@ -16,106 +16,106 @@ use crate::engine::{
     threads::ThreadHandle,
 };
 
-/// Registry of the threads of a blocking pool, and of the beds that they have.
-pub(crate) struct Roster {
+/// Registry of the threads of a blocking pool, and of the slots that they have.
+pub(crate) struct ThreadRegistry {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// One flag per bed, set if the bed is taken.
+    /// One flag per slot, set if the slot is taken.
     taken: Vec<bool>,
-    members: BTreeMap<u64, Member>,
+    entries: BTreeMap<u64, ThreadEntry>,
     next: u64,
     /// Threads that have ended and are not joined.
-    over: Vec<ThreadHandle>,
+    ended: Vec<ThreadHandle>,
 }
 
-enum Member {
+enum ThreadEntry {
     /// The thread was requested from the system.
-    Coming,
-    Here(ThreadHandle),
+    Requested,
+    Running(ThreadHandle),
     /// The thread ended before its handle was registered.
-    OverEarly,
+    EndedEarly,
 }
 
 /// Key of a thread in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
-impl Roster {
+impl ThreadRegistry {
     pub(crate) fn new() -> Self {
         Self { state: Mutex::new(State::default()) }
     }
 
     /// Registers a thread that is about to be requested from the system.
-    pub(crate) fn expect(&self) -> Key {
+    pub(crate) fn register(&self) -> Key {
         let mut state = lock(&self.state);
         let key = state.next;
         state.next += 1;
-        state.members.insert(key, Member::Coming);
+        state.entries.insert(key, ThreadEntry::Requested);
         Key(key)
     }
 
     /// Removes a thread that the system refused.
-    pub(crate) fn forget(&self, key: Key) {
-        lock(&self.state).members.remove(&key.0);
+    pub(crate) fn unregister(&self, key: Key) {
+        lock(&self.state).entries.remove(&key.0);
     }
 
     /// Stores the handle of a thread that was started.
-    pub(crate) fn enrol(&self, key: Key, thread: ThreadHandle) {
+    pub(crate) fn store_handle(&self, key: Key, thread: ThreadHandle) {
         let mut state = lock(&self.state);
-        if let Some(Member::OverEarly) = state.members.get(&key.0) {
-            state.members.remove(&key.0);
-            state.over.push(thread);
+        if let Some(ThreadEntry::EndedEarly) = state.entries.get(&key.0) {
+            state.entries.remove(&key.0);
+            state.ended.push(thread);
             return;
         }
-        state.members.insert(key.0, Member::Here(thread));
+        state.entries.insert(key.0, ThreadEntry::Running(thread));
     }
 
     /// Marks the calling thread as ended; returns the threads that it must join.
     #[must_use]
-    pub(crate) fn retire(&self, key: Key) -> Vec<ThreadHandle> {
+    pub(crate) fn mark_ended(&self, key: Key) -> Vec<ThreadHandle> {
         let mut state = lock(&self.state);
-        match state.members.remove(&key.0) {
-            Some(Member::Here(thread)) => std::mem::replace(&mut state.over, vec![thread]),
-            Some(Member::Coming) => {
-                state.members.insert(key.0, Member::OverEarly);
+        match state.entries.remove(&key.0) {
+            Some(ThreadEntry::Running(thread)) => std::mem::replace(&mut state.ended, vec![thread]),
+            Some(ThreadEntry::Requested) => {
+                state.entries.insert(key.0, ThreadEntry::EndedEarly);
                 Vec::new()
             }
             // Shutdown has taken the handle.
-            Some(Member::OverEarly) | None => Vec::new(),
+            Some(ThreadEntry::EndedEarly) | None => Vec::new(),
         }
     }
 
     /// Returns the handles of all threads, running or ended, at the end of the pool.
     pub(crate) fn take_all(&self) -> Vec<ThreadHandle> {
         let mut state = lock(&self.state);
-        let members = std::mem::take(&mut state.members).into_values();
-        let here = members.filter_map(|member| match member {
-            Member::Here(thread) => Some(thread),
-            Member::Coming | Member::OverEarly => None,
+        let entries = std::mem::take(&mut state.entries).into_values();
+        let running = entries.filter_map(|entry| match entry {
+            ThreadEntry::Running(thread) => Some(thread),
+            ThreadEntry::Requested | ThreadEntry::EndedEarly => None,
         });
-        let mut threads: Vec<_> = here.collect();
-        threads.append(&mut state.over);
+        let mut threads: Vec<_> = running.collect();
+        threads.append(&mut state.ended);
         threads
     }
 
-    /// Takes the lowest free bed of `count`; returns `None` if all are taken.
-    pub(crate) fn take_bed(&self, count: usize) -> Option<usize> {
+    /// Takes the lowest free slot of `count`; returns `None` if all are taken.
+    pub(crate) fn take_slot(&self, count: usize) -> Option<usize> {
         let taken = &mut lock(&self.state).taken;
-        let bed = taken.iter().position(|taken| !taken).unwrap_or(taken.len());
-        if bed >= count {
+        let slot = taken.iter().position(|taken| !taken).unwrap_or(taken.len());
+        if slot >= count {
             return None;
         }
-        if bed == taken.len() {
+        if slot == taken.len() {
             taken.push(false);
         }
-        taken[bed] = true;
-        Some(bed)
+        taken[slot] = true;
+        Some(slot)
     }
 
-    pub(crate) fn give_bed_back(&self, bed: usize) {
-        lock(&self.state).taken[bed] = false;
+    pub(crate) fn return_slot(&self, slot: usize) {
+        lock(&self.state).taken[slot] = false;
     }
 }

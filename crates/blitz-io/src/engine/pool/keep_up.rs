@@ -1,5 +1,5 @@
 //! Detects whether a core keeps up with its queue, and lets a searcher that found only
-//! such cores take a nap.
+//! such cores take a short sleep.
 //!
 //! A task that changes cores takes its memory with it, cache line by cache line, and so
 //! does all that it shares with the tasks it left behind. For tasks of some hundred
@@ -9,25 +9,25 @@
 //! is worth it. A queue that its owner empties within the time in which a sleeping worker
 //! could have been woken is left alone.
 //!
-//! The searcher then does not sleep, because there is work, but takes a *nap*: it sleeps for
-//! a short time, counts as searching meanwhile, and looks again. So no producer pays for
+//! The searcher then does not fall asleep, because there is work, but takes a *short sleep*: it
+//! parks for a short time, counts as searching meanwhile, and looks again. So no producer pays for
 //! waking it, and if a core gets stuck in a poll with other tasks in its queue, a worker
-//! comes. There is never more than one napping worker where one would do: a searcher that
+//! comes. There is never more than one worker in a short sleep where one would do: a searcher that
 //! sees another searcher sleeps as if there were no work (see `idle`: the other one leaves
 //! later, and looks).
 //!
 //! # Protocol
 //! ```text
 //! the searcher                            a thread that puts work into the injector
-//! N1 writes its index into `napper`       I1 puts the work in
+//! N1 writes its index into `ShortSleeper` I1 puts the work in
 //! N2 fence(SeqCst)                        I2 fence(SeqCst) (P2 of `idle`)
-//! N3 looks into the injector; if something  I3 if a worker searches: looks into `napper`,
-//!    is there, it does not nap               and unparks the worker that it finds
+//! N3 looks into the injector; if something  I3 if a worker searches: reads the index,
+//!    is there, it does not sleep             and unparks the worker that it finds
 //! N4 parks, with a time-out
 //! ```
 //! One fence comes first, so N3 sees the work or I3 sees the index: work from outside
-//! does not wait for the end of a nap. Tasks in a core's ring may wait, because that core comes
-//! to them by itself. It ends the nap as soon as its ring is long, as a hint.
+//! does not wait for the end of a short sleep. Tasks in a core's ring may wait, because that core
+//! comes to them by itself. It ends the short sleep as soon as its ring is long, as a hint.
 //!
 //! # Rejected
 //! Waking no worker for short tasks, by the average duration of a poll: a long poll among
@@ -35,8 +35,8 @@
 //! and the searcher sees that for the price of a few cache misses.
 //!
 //! # Checked by
-//! `work_from_outside_does_not_wait_for_a_nap`; weakened as `nap_looks_again`,
-//! `nap_fence`.
+//! `work_from_outside_does_not_wait_for_a_short_sleep`; weakened as `short_sleep_checks_again`,
+//! `short_sleep_fence`.
 
 use std::time::Duration;
 
@@ -52,10 +52,10 @@ use crate::engine::prim::{
 /// they are more than a microsecond's work, and the queue does not get shorter.
 const MANY: u32 = 32;
 
-/// A queue of this many entries, half of a ring, is worth stealing from at once, and ends a nap.
-/// Waking a napping worker costs as much as waking a sleeping one. (If the number were smaller,
-/// the start of a batch would look like a steady load: tasks that share ten permits would be
-/// spread over the cores before the first of them waits, and stay there.)
+/// A queue of this many entries, half of a ring, is worth stealing from at once, and ends a short
+/// sleep. Ending a short sleep costs as much as waking a sleeping worker. (If the number were
+/// smaller, the start of a batch would look like a steady load: tasks that share ten permits would
+/// be spread over the cores before the first of them waits, and stay there.)
 pub(crate) const LONG: u32 = 128;
 
 /// Number of pauses between two looks. Each look takes a cache line away from its owner, which
@@ -69,11 +69,11 @@ const UNMOVED: u32 = 30;
 
 /// Number of looks until the entries that were seen at the first one must be gone: 20 µs, half of
 /// the time to wake a sleeping worker on another processor where this was measured.
-const LOOKS: u32 = 100;
+const CHECKS: u32 = 100;
 
-/// The duration of a nap; the system adds its slack of 50 µs. A task that is queued behind a long
-/// poll waits at most this long, and a napping worker costs its processor some percent.
-const NAP: Duration = Duration::from_micros(100);
+/// The duration of a short sleep; the system adds its slack of 50 µs. A task that is queued behind
+/// a long poll waits at most this long, and a worker that does it costs its processor some percent.
+const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
 /// Returns true if the owner of this queue is about to empty it by itself.
 ///
@@ -86,9 +86,9 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
     let mut last = first;
     let mut unmoved = 0;
     // A model has no time in which an owner could keep up.
-    let mut looks = if cfg!(blitz_loom) { 0 } else { LOOKS };
-    while looks > 0 {
-        looks -= 1;
+    let mut checks = if cfg!(blitz_loom) { 0 } else { CHECKS };
+    while checks > 0 {
+        checks -= 1;
         for _ in 0..PAUSES {
             spin_loop();
         }
@@ -99,7 +99,7 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
             }
             // The queue has grown meanwhile, as at the start of a batch: these entries, too, may
             // be gone before long.
-            (first, looks) = (now, LOOKS);
+            (first, checks) = (now, CHECKS);
         }
         unmoved = if now.has_moved_since(&last) { 0 } else { unmoved + 1 };
         if unmoved == UNMOVED {
@@ -110,25 +110,25 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
     false
 }
 
-/// The index of the napping worker, plus one; zero if none naps.
+/// The index of the worker in a short sleep, plus one; zero if there is none.
 #[derive(Debug)]
-pub(crate) struct Napper(AtomicUsize);
+pub(crate) struct ShortSleeper(AtomicUsize);
 
-impl Napper {
+impl ShortSleeper {
     pub(crate) fn new() -> Self {
         Self(AtomicUsize::new(0))
     }
 
-    /// Announces the nap (N1 to N3). Returns false if there is something to do.
+    /// Announces the short sleep (N1 to N3). Returns false if there is something to do.
     fn announce(&self, worker: usize, has_work: impl FnOnce() -> bool) -> bool {
-        // Relaxed: the fence orders it. If its index is overwritten, a worker ends its nap by the
+        // Relaxed: the fence orders it. If its index is overwritten, a worker ends its sleep by the
         // time-out.
         self.0.store(worker + 1, Relaxed);
-        if !weakened!("nap_fence") {
+        if !weakened!("short_sleep_fence") {
             // SeqCst: N2. Pairs with P2 in `idle`.
             fence(SeqCst);
         }
-        weakened!("nap_looks_again") || !has_work()
+        weakened!("short_sleep_checks_again") || !has_work()
     }
 
     fn withdraw(&self, worker: usize) {
@@ -137,7 +137,7 @@ impl Napper {
         let _ = self.0.compare_exchange(worker + 1, 0, Relaxed, Relaxed);
     }
 
-    /// Takes the worker that must be unparked, if one naps (I3).
+    /// Takes the worker that must be unparked, if one is in a short sleep (I3).
     #[inline]
     pub(crate) fn take(&self) -> Option<usize> {
         // Relaxed: ordered by the fence before, where that matters.
@@ -149,18 +149,18 @@ impl Napper {
     }
 }
 
-/// Naps (N1 to N4). This thread holds core `index` and counts as searching.
-pub(crate) fn nap(pool: &Pool, index: usize) {
+/// Takes a short sleep (N1 to N4). This thread holds core `index` and counts as searching.
+pub(crate) fn sleep_shortly(pool: &Pool, index: usize) {
     let is_wanted = || !pool.injector.is_empty() || pool.is_stopping();
-    if pool.napper.announce(index, is_wanted) {
-        pool.remotes[index].parker.park_timeout(NAP);
+    if pool.short_sleeper.announce(index, is_wanted) {
+        pool.remotes[index].parker.park_timeout(SHORT_SLEEP);
     }
-    pool.napper.withdraw(index);
+    pool.short_sleeper.withdraw(index);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Napper;
+    use super::ShortSleeper;
     use crate::engine::prim::{
         Arc, AtomicBool,
         Ordering::{Relaxed, SeqCst},
@@ -170,9 +170,9 @@ mod tests {
     };
 
     #[test]
-    fn work_from_outside_does_not_wait_for_a_nap() {
+    fn work_from_outside_does_not_wait_for_a_short_sleep() {
         model(|| {
-            let shared = Arc::new((Napper::new(), Parker::new(), AtomicBool::new(false)));
+            let shared = Arc::new((ShortSleeper::new(), Parker::new(), AtomicBool::new(false)));
             let producer = thread::spawn({
                 let shared = shared.clone();
                 move || {
@@ -185,7 +185,7 @@ mod tests {
                     }
                 }
             });
-            // Without a time-out: a nap that no thread ends is a deadlock in this model.
+            // Without a time-out: a sleep that no thread ends is a deadlock in this model.
             if shared.0.announce(0, || shared.2.load(Relaxed)) {
                 shared.1.park();
             }
