@@ -57,8 +57,8 @@ macro_rules! ours {
             }
 
             fn publish(&mut self, another: Job) {
-                self.0.demand();
-                assert!(self.0.push(another), "the push saw no demand");
+                self.0.request();
+                assert!(self.0.push(another), "the push saw no request");
             }
         }
     };

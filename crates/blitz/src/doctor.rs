@@ -6,7 +6,7 @@
 
 use std::{io::IsTerminal, process::ExitCode};
 
-use blitz_io::runtime::machine::{Barrier, Because, IoUring, Limit, Machine};
+use blitz_io::runtime::machine::{Barrier, IoUring, Limit, Machine, WorkerCountSource};
 
 use crate::numbers;
 
@@ -166,7 +166,8 @@ fn advice(machine: &Machine) -> Vec<String> {
         Err(error) => advice.push(error.to_string()),
         Ok(workers) => {
             let count = workers.count as u64;
-            if let (Because::Variable(name), Some(cores)) = (&workers.because, machine.cores)
+            if let (WorkerCountSource::Variable(name), Some(cores)) =
+                (&workers.source, machine.cores)
                 && workers.count > cores.count
             {
                 advice.push(format!(
@@ -237,14 +238,15 @@ mod tests {
     use std::time::Duration;
 
     use blitz_io::runtime::machine::{
-        Barrier, Because, Cores, CoresBy, IoUring, Limit, Machine, Quota, Workers, parse_count,
+        Barrier, CoreCountSource, Cores, IoUring, Limit, Machine, Quota, WorkerCountSource,
+        Workers, parse_count,
     };
 
     use super::{advice, render};
 
     /// Returns a machine with nothing to warn about.
     fn healthy() -> Machine {
-        let cores = Some(Cores { count: 2, by: CoresBy::Affinity });
+        let cores = Some(Cores { count: 2, by: CoreCountSource::Affinity });
         Machine {
             system: "linux x86_64".into(),
             kernel: Some("6.18.0".into()),
@@ -259,7 +261,10 @@ mod tests {
             threads: Some(Limit { soft: Some(96_343), hard: None }),
             locked_memory: Some(Limit { soft: Some(8 << 20), hard: Some(8 << 20) }),
             pids: None,
-            workers: Ok(Workers { count: 2, because: Because::Machine { cores, quota: None } }),
+            workers: Ok(Workers {
+                count: 2,
+                source: WorkerCountSource::Machine { cores, quota: None },
+            }),
         }
     }
 
@@ -281,7 +286,7 @@ mod tests {
             pids: None,
             workers: Ok(Workers {
                 count: 1,
-                because: Because::Machine { cores: None, quota: None },
+                source: WorkerCountSource::Machine { cores: None, quota: None },
             }),
         }
     }
@@ -370,10 +375,10 @@ nothing to warn about
     #[test]
     fn more_workers_than_cores_are_pointed_out_when_a_variable_asks_for_them() {
         let mut machine = healthy();
-        let because = Because::Variable("TOKIO_WORKER_THREADS");
-        machine.workers = Ok(Workers { count: 2, because: because.clone() });
+        let source = WorkerCountSource::Variable("TOKIO_WORKER_THREADS");
+        machine.workers = Ok(Workers { count: 2, source: source.clone() });
         assert!(advice(&machine).is_empty());
-        machine.workers = Ok(Workers { count: 3, because });
+        machine.workers = Ok(Workers { count: 3, source });
         advises(&machine, &["TOKIO_WORKER_THREADS", "3 workers", "2 cores", "unset"]);
     }
 

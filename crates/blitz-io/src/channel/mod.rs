@@ -3,7 +3,7 @@
 pub mod mpsc;
 pub mod mpmc;
 pub mod oneshot;
-mod standing;
+mod enqueue;
 
 pub mod broadcast;
 pub mod watch;

@@ -193,7 +193,7 @@ mod builder;
 
 pub use self::builder::Builder;
 use crate::{
-    engine::{fiber::strand, work::task::cell::Label},
+    engine::{fiber::future, work::task::cell::Label},
     runtime::Handle,
     task::JoinHandle,
 };
@@ -301,7 +301,7 @@ where
 /// ```
 #[track_caller]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
-    strand::wait(future.into_future())
+    future::wait(future.into_future())
 }
 
 /// Lets the other fibers of this thread run if this fiber has run for too long, and ends this fiber
@@ -331,7 +331,7 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
 /// # });
 /// ```
 pub fn checkpoint() {
-    strand::checkpoint();
+    future::checkpoint();
 }
 
 /// Returns `true` if [`wait`] may be called here: on a fiber, outside of all places where it would
@@ -350,5 +350,5 @@ pub fn checkpoint() {
 /// # });
 /// ```
 pub fn is_fiber() -> bool {
-    strand::is_able()
+    future::can_suspend()
 }

@@ -4,8 +4,8 @@ use std::{any::Any, error::Error, fmt, io, sync::Arc};
 
 use super::ThreadPool;
 use crate::engine::fork::{
-    global::{self, NoGlobal},
-    registry::{NoPool, OnPanic, OnThread, Plan, Registry, Vacancy},
+    global::{self, GlobalPoolError},
+    registry::{OnPanic, OnThread, PoolBuildError, Registry, RegistryConfig, UnstartedWorker},
 };
 
 /// A thread of a pool before it is started; passed to [`ThreadPoolBuilder::spawn_handler`].
@@ -26,7 +26,7 @@ use crate::engine::fork::{
 pub struct ThreadBuilder {
     name: Option<String>,
     stack_size: Option<usize>,
-    vacancy: Vacancy,
+    unstarted: UnstartedWorker,
     /// Makes the type `!Sync`, as it is in Rayon.
     alone: std::marker::PhantomData<std::cell::Cell<()>>,
 }
@@ -50,7 +50,7 @@ impl ThreadBuilder {
     /// assert_eq!(indices, [0, 1]);
     /// ```
     pub fn index(&self) -> usize {
-        self.vacancy.index()
+        self.unstarted.index()
     }
 
     /// Returns the name that the thread should get, if [`ThreadPoolBuilder::thread_name`] set one.
@@ -108,14 +108,14 @@ impl ThreadBuilder {
     /// assert_eq!(pool.current_num_threads(), 1);
     /// ```
     pub fn run(self) {
-        self.vacancy.run();
+        self.unstarted.run();
     }
 }
 
 impl fmt::Debug for ThreadBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThreadBuilder")
-            .field("pool", &Arc::as_ptr(self.vacancy.registry()))
+            .field("pool", &Arc::as_ptr(self.unstarted.registry()))
             .field("index", &self.index())
             .field("name", &self.name)
             .field("stack_size", &self.stack_size)
@@ -163,7 +163,7 @@ impl sealed::Sealed for DefaultSpawn {}
 
 impl ThreadSpawn for DefaultSpawn {
     fn spawn(&mut self, thread: ThreadBuilder) -> io::Result<()> {
-        global::start_thread(thread.name, thread.stack_size, thread.vacancy)
+        global::start_thread(thread.name, thread.stack_size, thread.unstarted)
     }
 }
 
@@ -332,10 +332,10 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
                 registry.wait_until_primed();
                 Ok(())
             }
-            Err(NoGlobal::Exists(_)) => {
+            Err(GlobalPoolError::Exists(_)) => {
                 Err(ThreadPoolBuildError { kind: ErrorKind::GlobalPoolAlreadyInitialized })
             }
-            Err(NoGlobal::NoPool(why)) => Err(ThreadPoolBuildError::of(why)),
+            Err(GlobalPoolError::Build(why)) => Err(ThreadPoolBuildError::of(why)),
         }
     }
 }
@@ -343,8 +343,8 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
 /// Starts the threads of a pool with the builder's settings.
 pub(super) fn start<S: ThreadSpawn>(
     mut builder: ThreadPoolBuilder<S>,
-) -> Result<Arc<Registry>, NoPool> {
-    let plan = Plan {
+) -> Result<Arc<Registry>, PoolBuildError> {
+    let config = RegistryConfig {
         threads: match builder.num_threads {
             0 => global::default_threads(),
             count => count,
@@ -355,11 +355,11 @@ pub(super) fn start<S: ThreadSpawn>(
         on_start: builder.start_handler.take(),
         on_exit: builder.exit_handler.take(),
     };
-    Registry::start(plan, |vacancy| {
-        let name = builder.thread_name.as_mut().map(|name| name(vacancy.index()));
+    Registry::start(config, |unstarted| {
+        let name = builder.thread_name.as_mut().map(|name| name(unstarted.index()));
         let stack_size = builder.stack_size;
         let alone = std::marker::PhantomData;
-        builder.spawn_handler.spawn(ThreadBuilder { name, stack_size, vacancy, alone })
+        builder.spawn_handler.spawn(ThreadBuilder { name, stack_size, unstarted, alone })
     })
 }
 
@@ -582,10 +582,10 @@ enum ErrorKind {
 }
 
 impl ThreadPoolBuildError {
-    pub(super) fn of(why: NoPool) -> Self {
+    pub(super) fn of(why: PoolBuildError) -> Self {
         let kind = match why {
-            NoPool::AlreadyInPool => ErrorKind::CurrentThreadAlreadyInPool,
-            NoPool::NoThread(error) => ErrorKind::IOError(error),
+            PoolBuildError::AlreadyInPool => ErrorKind::CurrentThreadAlreadyInPool,
+            PoolBuildError::NoThread(error) => ErrorKind::IOError(error),
         };
         Self { kind }
     }

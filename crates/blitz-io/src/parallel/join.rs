@@ -33,7 +33,7 @@ where
     RA: Send,
     RB: Send,
 {
-    engine::join_here(
+    engine::join_current(
         #[inline(always)]
         |_: &Worker, _| oper_a(),
         #[inline(always)]
@@ -62,7 +62,7 @@ where
     RA: Send,
     RB: Send,
 {
-    engine::join_here(
+    engine::join_current(
         #[inline(always)]
         |_: &Worker, migrated| oper_a(FnContext::new(migrated)),
         #[inline(always)]
@@ -83,13 +83,13 @@ where
 pub struct FnContext {
     migrated: bool,
     /// Makes the context `!Send`, because it describes the thread that it is passed on.
-    stays: PhantomData<*mut ()>,
+    not_send: PhantomData<*mut ()>,
 }
 
 impl FnContext {
     #[inline(always)]
     fn new(migrated: bool) -> Self {
-        Self { migrated, stays: PhantomData }
+        Self { migrated, not_send: PhantomData }
     }
 
     /// Returns `true` if the closure reached its thread through a queue, and `false` if it was

@@ -47,7 +47,7 @@
 //! wait, and so do all tasks of a current-thread runtime or of a `LocalSet`: use [`run`] there.
 //!
 //! A closure that runs on a thread of the pool has no current runtime, except on a thread that
-//! brings its own: the guest thread of [`call`], or a thread that joined the pool through
+//! brings its own: the temporary worker of [`call`], or a thread that joined the pool through
 //! [`ThreadPoolBuilder::use_current_thread`]. If the closure needs a runtime, clone a [`Handle`]
 //! for it. It must not wait for a task that waits for the pool, nor drop the runtime of such a
 //! task: if all threads of the pool do so, they deadlock.

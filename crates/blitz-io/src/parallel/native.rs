@@ -2,7 +2,7 @@
 
 use crate::engine::fork::{
     call as engine, global,
-    join::{Here, join_on},
+    join::{CurrentWorker, join_on},
 };
 
 pub(super) use crate::engine::fork::call::with_current;
@@ -28,7 +28,7 @@ pub(super) use crate::engine::fork::call::with_current;
 /// assert_eq!(call(|worker| fibonacci(worker, 20)), 6765);
 /// ```
 #[derive(Clone, Copy)]
-pub struct Worker<'a>(Here<'a>);
+pub struct Worker<'a>(CurrentWorker<'a>);
 
 impl Worker<'_> {
     /// Runs two closures, potentially in parallel, like [`join`](crate::parallel::join). Rayon's
@@ -50,13 +50,13 @@ impl Worker<'_> {
         join_on(
             self.0,
             #[inline(always)]
-            |here: Here<'_>| oper_a(Worker(here)),
+            |worker: CurrentWorker<'_>| oper_a(Worker(worker)),
             #[inline(always)]
-            |here: Here<'_>| oper_b(Worker(here)),
+            |worker: CurrentWorker<'_>| oper_b(Worker(worker)),
         )
     }
 
-    /// Returns the number of threads in the pool, not counting a guest thread (see [`call`]).
+    /// Returns the number of threads in the pool, not counting a temporary worker (see [`call`]).
     ///
     /// # Examples
     ///
@@ -78,8 +78,8 @@ impl std::fmt::Debug for Worker<'_> {
 /// Runs a closure with a [`Worker`] on the calling thread, which becomes a worker of the pool for
 /// the duration of the call. So no thread has to be woken, and none has to wait for another.
 ///
-/// A pool has one such guest thread at a time; the closure of a second one runs on a thread of the
-/// pool, as with [`ThreadPool::install`](crate::parallel::ThreadPool::install). If the calling
+/// A pool has one such temporary worker at a time; the closure of a second one runs on a thread of
+/// the pool, as with [`ThreadPool::install`](crate::parallel::ThreadPool::install). If the calling
 /// thread belongs to a pool, the closure runs on that pool.
 ///
 /// # Examples
@@ -93,5 +93,5 @@ where
     OP: FnOnce(Worker<'_>) -> R + Send,
     R: Send,
 {
-    global::with_registry(|registry| engine::take_part(registry, |here| op(Worker(here))))
+    global::with_registry(|registry| engine::join_pool(registry, |worker| op(Worker(worker))))
 }

@@ -1,6 +1,6 @@
 //! Spawns that report pressure, and spawns that are bounded.
 //!
-//! These are two different things. [`Admission::look`] compares the lengths of queues with a
+//! These are two different things. [`Admission::check`] compares the lengths of queues with a
 //! threshold, which is cheap, and only advice. A [`TaskLimit`] counts permits, which is exact, and
 //! it can be waited for. Plain spawns use neither.
 
@@ -65,7 +65,7 @@ impl Admission {
     /// Returns the pressure in the queues at this moment, before another task is added, or the
     /// reason to reject the task. This is advice only: the queues may change before the task is
     /// spawned.
-    pub(crate) fn look(&self, pool: &Pool) -> Result<Pressure, Rejection> {
+    pub(crate) fn check(&self, pool: &Pool) -> Result<Pressure, Rejection> {
         if pool.is_stopping() {
             return Err(Rejection::ShuttingDown);
         }
@@ -114,7 +114,7 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        match self.inner.admission.look(&self.inner.pool) {
+        match self.inner.admission.check(&self.inner.pool) {
             Ok(pressure) => Ok((self.spawn(future), pressure)),
             Err(why) => Err(Rejected::new(future, why)),
         }
@@ -160,7 +160,7 @@ impl Handle {
         let (handle, spawned_at) = (self.clone(), Location::caller());
         async move {
             match handle.inner.admission.bound.clone().take().await {
-                Ok(permit) => Ok(handle.spawn_seated(permit, future, spawned_at)),
+                Ok(permit) => Ok(handle.spawn_with_permit(permit, future, spawned_at)),
                 Err(Closed) => Err(Rejected::new(future, Rejection::ShuttingDown)),
             }
         }
@@ -191,7 +191,7 @@ impl Handle {
         F::Output: Send + 'static,
     {
         let why = match self.inner.admission.bound.try_take() {
-            Ok(permit) => return Ok(self.spawn_seated(permit, future, Location::caller())),
+            Ok(permit) => return Ok(self.spawn_with_permit(permit, future, Location::caller())),
             Err(NoPermits::TooFew) => Rejection::Full,
             Err(NoPermits::Closed) => Rejection::ShuttingDown,
         };
@@ -199,7 +199,7 @@ impl Handle {
     }
 
     #[track_caller]
-    fn spawn_seated<F>(
+    fn spawn_with_permit<F>(
         &self,
         permit: TaskPermit,
         future: F,
@@ -256,7 +256,7 @@ impl Handle {
         let (handle, spawned_at) = (self.clone(), Location::caller());
         async move {
             match handle.inner.admission.blocking.clone().take().await {
-                Ok(permit) => Ok(handle.spawn_blocking_seated(permit, f, spawned_at)),
+                Ok(permit) => Ok(handle.spawn_blocking_with_permit(permit, f, spawned_at)),
                 Err(Closed) => Err(Rejected::new(f, Rejection::ShuttingDown)),
             }
         }
@@ -286,7 +286,9 @@ impl Handle {
         R: Send + 'static,
     {
         let why = match self.inner.admission.blocking.try_take() {
-            Ok(permit) => return Ok(self.spawn_blocking_seated(permit, f, Location::caller())),
+            Ok(permit) => {
+                return Ok(self.spawn_blocking_with_permit(permit, f, Location::caller()));
+            }
             Err(NoPermits::TooFew) => Rejection::Full,
             Err(NoPermits::Closed) => Rejection::ShuttingDown,
         };
@@ -294,7 +296,7 @@ impl Handle {
     }
 
     #[track_caller]
-    fn spawn_blocking_seated<F, R>(
+    fn spawn_blocking_with_permit<F, R>(
         &self,
         permit: TaskPermit,
         f: F,

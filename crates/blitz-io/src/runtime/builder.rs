@@ -85,7 +85,7 @@ pub struct Builder {
     on_stall: Option<OnStall>,
     limits: Limits,
     #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-    fibers: fibers::Choice,
+    fibers: fibers::FiberOptions,
 }
 
 impl Builder {
@@ -153,7 +153,7 @@ impl Builder {
                 unix,
                 any(target_arch = "x86_64", target_arch = "aarch64")
             ))]
-            fibers: fibers::Choice::default(),
+            fibers: fibers::FiberOptions::default(),
         }
     }
 

@@ -199,8 +199,8 @@ pub(crate) fn runtime_with_timers() -> Id {
 /// runtime has ended.
 #[cfg(feature = "time")]
 pub(crate) fn timers_ref_of(runtime: Id) -> Option<ModelArc<TimersRef>> {
-    let here = with_current(|inner| (inner.id == runtime).then(|| timers_ref_in(inner)));
-    if let Ok(Some(timers_ref)) = here {
+    let of_current = with_current(|inner| (inner.id == runtime).then(|| timers_ref_in(inner)));
+    if let Ok(Some(timers_ref)) = of_current {
         return timers_ref;
     }
     let known = runtimes().iter().find(|known| known.0 == runtime)?.1.upgrade();

@@ -347,10 +347,10 @@ impl Trace {
     /// # blitz_io::run(async {
     /// blitz_io::spawn(std::future::pending::<()>());
     /// let dump = blitz_io::runtime::Handle::current().dump().await;
-    /// assert!(dump.tasks().iter().next().unwrap().trace().lock_asked_for_at().is_none());
+    /// assert!(dump.tasks().iter().next().unwrap().trace().lock_requested_at().is_none());
     /// # });
     /// ```
-    pub fn lock_asked_for_at(&self) -> Option<&'static Location<'static>> {
+    pub fn lock_requested_at(&self) -> Option<&'static Location<'static>> {
         self.lock.as_ref().map(|lock| lock.location)
     }
 

@@ -66,12 +66,12 @@ pub struct Workers {
     /// The number of workers: at least 1, at most [`MAX_WORKERS`].
     pub count: usize,
     /// The reason for the number.
-    pub because: Because,
+    pub source: WorkerCountSource,
 }
 
 /// The reason for a number of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Because {
+pub enum WorkerCountSource {
     /// The environment variable with this name is set.
     Variable(&'static str),
     /// The number is the smaller of the two, or 1 if neither is known.
@@ -89,12 +89,12 @@ pub struct Cores {
     /// The number of cores: at least 1.
     pub count: usize,
     /// The source of the number.
-    pub by: CoresBy,
+    pub by: CoreCountSource,
 }
 
 /// The source of a number of cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CoresBy {
+pub enum CoreCountSource {
     /// The thread's affinity mask.
     Affinity,
     /// The standard library.
@@ -128,7 +128,7 @@ impl Quota {
 
 /// The error for an environment variable whose value is not a valid number of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadCount {
+pub struct InvalidWorkerCount {
     variable: &'static str,
     value: String,
     fault: Fault,
@@ -141,9 +141,9 @@ enum Fault {
     TooMany,
 }
 
-impl std::error::Error for BadCount {}
+impl std::error::Error for InvalidWorkerCount {}
 
-impl fmt::Display for BadCount {
+impl fmt::Display for InvalidWorkerCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fault = match self.fault {
             Fault::Zero => "a runtime without workers runs nothing",
@@ -160,11 +160,11 @@ impl fmt::Display for BadCount {
 
 impl fmt::Display for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.count, self.because)
+        write!(f, "{}: {}", self.count, self.source)
     }
 }
 
-impl fmt::Display for Because {
+impl fmt::Display for WorkerCountSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(f, "{name} says so"),
@@ -190,8 +190,8 @@ impl fmt::Display for Cores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let noun = if self.count == 1 { "core" } else { "cores" };
         let by = match self.by {
-            CoresBy::Affinity => "by affinity",
-            CoresBy::System => "by the system's count",
+            CoreCountSource::Affinity => "by affinity",
+            CoreCountSource::System => "by the system's count",
         };
         write!(f, "{} {noun} {by}", self.count)
     }
@@ -209,7 +209,7 @@ impl fmt::Display for Quota {
 ///
 /// # Errors
 /// If one of the [`VARIABLES`] is set and its value is not a number from 1 to [`MAX_WORKERS`].
-pub fn workers() -> Result<Workers, BadCount> {
+pub fn workers() -> Result<Workers, InvalidWorkerCount> {
     decide(&|name| std::env::var_os(name), cores(), quota())
 }
 
@@ -217,24 +217,27 @@ fn decide(
     variable: &dyn Fn(&str) -> Option<OsString>,
     cores: Option<Cores>,
     quota: Option<Quota>,
-) -> Result<Workers, BadCount> {
+) -> Result<Workers, InvalidWorkerCount> {
     for name in VARIABLES {
         if let Some(value) = variable(name) {
             let count = parse_count(name, &value.to_string_lossy())?;
-            return Ok(Workers { count, because: Because::Variable(name) });
+            return Ok(Workers { count, source: WorkerCountSource::Variable(name) });
         }
     }
     let by_cores = cores.map(|cores| cores.count);
     let by_quota = quota.as_ref().map(Quota::cores);
     let count = by_cores.into_iter().chain(by_quota).min().unwrap_or(1);
-    Ok(Workers { count: count.clamp(1, MAX_WORKERS), because: Because::Machine { cores, quota } })
+    Ok(Workers {
+        count: count.clamp(1, MAX_WORKERS),
+        source: WorkerCountSource::Machine { cores, quota },
+    })
 }
 
 /// Parses a number of workers; `variable` is the name for the error message.
 ///
 /// # Errors
 /// If `value` is not a number from 1 to [`MAX_WORKERS`].
-pub fn parse_count(variable: &'static str, value: &str) -> Result<usize, BadCount> {
+pub fn parse_count(variable: &'static str, value: &str) -> Result<usize, InvalidWorkerCount> {
     use std::num::IntErrorKind::PosOverflow;
     let fault = match value.trim().parse::<usize>() {
         Ok(count @ 1..=MAX_WORKERS) => return Ok(count),
@@ -245,18 +248,18 @@ pub fn parse_count(variable: &'static str, value: &str) -> Result<usize, BadCoun
     };
     // The message should fit into a line of a terminal, so a longer value is cut off.
     let value = value.chars().take(60).collect();
-    Err(BadCount { variable, value, fault })
+    Err(InvalidWorkerCount { variable, value, fault })
 }
 
 /// Returns the number of cores on which the calling thread may run.
 pub fn cores() -> Option<Cores> {
     #[cfg(target_os = "linux")]
     if let Some(count) = linux::affinity() {
-        return Some(Cores { count, by: CoresBy::Affinity });
+        return Some(Cores { count, by: CoreCountSource::Affinity });
     }
     #[cfg(not(blitz_loom))]
     if let Ok(count) = crate::engine::prim::thread::available_parallelism() {
-        return Some(Cores { count: count.get(), by: CoresBy::System });
+        return Some(Cores { count: count.get(), by: CoreCountSource::System });
     }
     None
 }
@@ -297,7 +300,7 @@ pub struct Machine {
     /// The tightest limit on threads and processes of the control groups around this process.
     pub pids: Option<u64>,
     /// The result of [`workers`].
-    pub workers: Result<Workers, BadCount>,
+    pub workers: Result<Workers, InvalidWorkerCount>,
 }
 
 /// The mechanism for asymmetric barriers in this process.
@@ -367,9 +370,9 @@ pub fn processor_time() -> Option<Duration> {
     {
         let mut time = std::mem::MaybeUninit::<libc::timespec>::zeroed();
         // SAFETY: the pointer is to our own `timespec`, which lives across the call.
-        let answer =
+        let result =
             unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, time.as_mut_ptr()) };
-        if answer != 0 {
+        if result != 0 {
             return None;
         }
         // SAFETY: a `timespec` consists of integers, so the zeroes that it was initialized with
@@ -604,10 +607,10 @@ mod linux {
             // SAFETY: 1. the mask has the length that is passed to the call, is zeroed, and lives
             // across the call. 2. a `cpu_set_t` is an array of `c_ulong`, so the alignment fits,
             // and the call writes no more than that length.
-            let answer = unsafe {
+            let result = unsafe {
                 libc::sched_getaffinity(0, size_of_val(mask.as_slice()), mask.as_mut_ptr().cast())
             };
-            if answer == 0 {
+            if result == 0 {
                 let count = mask.iter().map(|word| word.count_ones() as usize).sum();
                 return (count > 0).then_some(count);
             }
@@ -626,13 +629,13 @@ mod linux {
         let mut params = [0_u64; 15];
         // SAFETY: the parameters have the size and the alignment of the kernel's struct, are zeroed
         // as the kernel requires, and live across the call.
-        let answer = unsafe {
+        let result = unsafe {
             libc::syscall(libc::SYS_io_uring_setup, ENTRIES, params.as_mut_ptr().cast::<u8>())
         };
-        if answer < 0 {
+        if result < 0 {
             return Err(io::Error::last_os_error());
         }
-        let fd = i32::try_from(answer).map_err(io::Error::other)?;
+        let fd = i32::try_from(result).map_err(io::Error::other)?;
         // SAFETY: the kernel has just opened this descriptor for us, and no other code knows it, so
         // we own it.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
@@ -645,9 +648,10 @@ mod tests {
     use std::{collections::HashMap, ffi::OsString, path::Path};
 
     use super::{
-        Because, Cores, CoresBy, IoUring, Limit, MAX_WORKERS, Machine, Quota, Version, Workers,
-        decide, parse_limit, parse_membership, parse_memory, parse_mount, parse_quota_v1,
-        parse_quota_v2, processor_time, tightest_pids, tightest_quota, unescape,
+        CoreCountSource, Cores, IoUring, Limit, MAX_WORKERS, Machine, Quota, Version,
+        WorkerCountSource, Workers, decide, parse_limit, parse_membership, parse_memory,
+        parse_mount, parse_quota_v1, parse_quota_v2, processor_time, tightest_pids, tightest_quota,
+        unescape,
     };
 
     const V1_CGROUP: &str =
@@ -677,7 +681,7 @@ mod tests {
         cores: Option<usize>,
         quota: Option<(u64, u64)>,
     ) -> Result<Workers, String> {
-        let cores = cores.map(|count| Cores { count, by: CoresBy::Affinity });
+        let cores = cores.map(|count| Cores { count, by: CoreCountSource::Affinity });
         let quota = quota.map(|(micros, period_micros)| Quota {
             micros,
             period_micros,
@@ -725,9 +729,15 @@ mod tests {
     fn our_variable_comes_before_tokios_and_both_before_the_machine() {
         let both = [("TOKIO_WORKER_THREADS", "7"), ("BLITZ_WORKER_THREADS", "3")];
         let ours = decided(&both, Some(2), None).unwrap();
-        assert_eq!((ours.count, ours.because), (3, Because::Variable("BLITZ_WORKER_THREADS")));
+        assert_eq!(
+            (ours.count, ours.source),
+            (3, WorkerCountSource::Variable("BLITZ_WORKER_THREADS"))
+        );
         let tokios = decided(&both[..1], Some(2), None).unwrap();
-        assert_eq!((tokios.count, tokios.because), (7, Because::Variable("TOKIO_WORKER_THREADS")));
+        assert_eq!(
+            (tokios.count, tokios.source),
+            (7, WorkerCountSource::Variable("TOKIO_WORKER_THREADS"))
+        );
         assert_eq!(decided(&[("BLITZ_WORKER_THREADS", " 4\n")], None, None).unwrap().count, 4);
     }
 

@@ -53,8 +53,8 @@ use crate::engine::{
 /// | threads without their worker, peak | [`preemption_detached_peak`][peak] |
 /// | polls that lasted too long | [`preemption_stall_count`](Self::preemption_stall_count) |
 /// | hand-offs for which there was no thread | [`preemption_refused_count`][refused] |
-/// | polls of hogs on spare threads | [`preemption_lent_count`](Self::preemption_lent_count) |
-/// | checks by the monitor | [`preemption_look_count`](Self::preemption_look_count) |
+/// | polls of hogs on spare threads | [`preemption_offload_count`](Self::preemption_lent_count) |
+/// | checks by the monitor | [`preemption_scan_count`](Self::preemption_look_count) |
 /// | polls that ended during their hand-off | [`preemption_late_count`][late] |
 /// | blocking threads | `num_blocking_threads` |
 /// | idle blocking threads | `num_idle_blocking_threads` |
@@ -170,12 +170,12 @@ impl RuntimeMetrics {
         preemption_refused_count: refused, "figure == 0";
         /// Returns how many polls of tasks that had been caught before ran on threads without a
         /// worker.
-        preemption_lent_count: offloaded, "figure == 0";
+        preemption_offload_count: offloaded, "figure == 0";
         /// Returns how many overlong polls ended just when their worker was about to be handed off.
         preemption_late_count: too_late, "figure <= 1";
         /// Returns how often the monitor has checked this runtime. It does not check while no task
         /// runs.
-        preemption_look_count: scans, "figure > 1";
+        preemption_scan_count: scans, "figure > 1";
     }
 
     /// Returns the number of threads that are still in an overlong poll after their worker was

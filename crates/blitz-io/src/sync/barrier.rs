@@ -2,12 +2,12 @@
 //!
 //! # Protocol
 //! One lock guards all of the state: the number of tasks that have arrived, the number of the
-//! round, and the wait queue (the line).
+//! round, and the wait queue (the queue).
 //!
 //! ```text
-//! who arrives
+//! a task that arrives
 //! B1 counts itself
-//! B2 not the last of the round: joins the line with the number of the round
+//! B2 not the last of the round: joins the queue with the number of the round
 //! B3 the last: begins the next round, and dismisses all of the rounds before, in
 //!    batches, the lock let go between them; it leads
 //! ```
@@ -25,8 +25,8 @@
 //! in order to wait.
 //!
 //! # Checked by
-//! `two_rounds_of_two_have_one_leader_each`, `a_later_round_is_not_woken_by_a_batch`,
-//! `one_who_is_dropped_has_arrived`, `a_round_publishes_what_was_done_before_it`,
+//! `two_rounds_of_two_have_one_leader_each`, `a_later_round_is_not_woken_by_a_wake_list`,
+//! `a_waiter_that_is_dropped_has_arrived`, `a_round_publishes_what_was_done_before_it`,
 //! `a_new_waker_against_the_last_to_arrive_is_woken`;
 //! weakened as `barrier_counts_once`, `barrier_round_ends`, `barrier_wakes_batches`,
 //! `barrier_next_round`.
@@ -91,7 +91,7 @@ struct Round {
     /// The number of tasks that have arrived in this round; less than `size`.
     arrived: usize,
     /// The wait queue; each waiter's data is the number of its round.
-    line: WaitQueue<usize>,
+    waiters: WaitQueue<usize>,
 }
 
 /// Result of [`Barrier::wait`]: whether the task is the leader of its round.
@@ -129,7 +129,7 @@ impl Barrier {
     /// # });
     /// ```
     pub fn new(n: usize) -> Self {
-        let round = Round { number: 0, arrived: 0, line: WaitQueue::new() };
+        let round = Round { number: 0, arrived: 0, waiters: WaitQueue::new() };
         Self { size: n.max(1), round: StoreLock::new(round) }
     }
 
@@ -162,14 +162,14 @@ impl Barrier {
     /// Dismisses waiters of earlier rounds (B3); returns `true` if it stopped because the batch
     /// of wakers is full.
     fn dismiss(round: &mut Round, wake_list: &mut WakeList) -> bool {
-        while let Some(number) = round.line.first() {
+        while let Some(number) = round.waiters.first() {
             if *number == round.number && !weakened!("barrier_round_ends") {
                 return false;
             }
             if wake_list.is_full() {
                 return true;
             }
-            wake_list.push(round.line.dismiss_first());
+            wake_list.push(round.waiters.dismiss_first());
         }
         false
     }
@@ -235,7 +235,7 @@ impl<'a> Arrival<'a> {
             // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure only stores the number.
             unsafe { waiter.with_data(|data| *data = number) };
             // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` removes it from the queue.
-            unsafe { round.line.join(waiter, waker) };
+            unsafe { round.waiters.join(waiter, waker) };
             return Poll::Pending;
         }
         round.arrived = usize::from(weakened!("barrier_counts_once"));
@@ -261,9 +261,9 @@ impl<'a> Arrival<'a> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (barrier, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this barrier's wait queue.
-        let left =
-            unsafe { keep_waker(&barrier.round, |round| &mut round.line, waiter, cx.waker()) };
-        if left { Poll::Ready(()) } else { Poll::Pending }
+        let is_dismissed =
+            unsafe { keep_waker(&barrier.round, |round| &mut round.waiters, waiter, cx.waker()) };
+        if is_dismissed { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -303,7 +303,7 @@ impl Drop for Arrival<'_> {
         let this = unsafe { Pin::new_unchecked(&*self) };
         let (barrier, waiter) = this.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this barrier's wait queue.
-        let waker = unsafe { barrier.round.lock().line.remove(waiter) };
+        let waker = unsafe { barrier.round.lock().waiters.remove(waiter) };
         // The lock was released at the end of the statement above.
         drop(waker);
     }

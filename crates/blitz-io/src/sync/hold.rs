@@ -37,14 +37,14 @@ pub(crate) trait Lock {
 }
 
 /// Source of the permits of a [`Hold`]: knows how many were taken and where they go back.
-pub(crate) trait Lender {
+pub(crate) trait PermitSource {
     fn give_back(&self);
 }
 
 /// All permits of the lock that `P` points to.
 pub(crate) struct Whole<P>(pub(crate) P);
 
-impl<P: Deref<Target: Lock>> Lender for Whole<P> {
+impl<P: Deref<Target: Lock>> PermitSource for Whole<P> {
     #[inline]
     fn give_back(&self) {
         self.0.permits().release(self.0.whole());
@@ -54,7 +54,7 @@ impl<P: Deref<Target: Lock>> Lender for Whole<P> {
 /// The permits of one holder that shares the lock that `P` points to.
 pub(crate) struct Part<P>(pub(crate) P);
 
-impl<P: Deref<Target: Lock>> Lender for Part<P> {
+impl<P: Deref<Target: Lock>> PermitSource for Part<P> {
     #[inline]
     fn give_back(&self) {
         self.0.permits().release(self.0.part());
@@ -64,7 +64,7 @@ impl<P: Deref<Target: Lock>> Lender for Part<P> {
 /// One permit of a lock, without the type of the lock's value.
 pub(crate) struct One<'a>(pub(crate) &'a Permits);
 
-impl Lender for One<'_> {
+impl PermitSource for One<'_> {
     #[inline]
     fn give_back(&self) {
         self.0.release(1);
@@ -74,7 +74,7 @@ impl Lender for One<'_> {
 /// Some permits of a lock, without the type of the lock's value.
 pub(crate) struct Many<'a>(pub(crate) &'a Permits, pub(crate) usize);
 
-impl Lender for Many<'_> {
+impl PermitSource for Many<'_> {
     #[inline]
     fn give_back(&self) {
         self.0.release(self.1);
@@ -83,42 +83,42 @@ impl Lender for Many<'_> {
 
 /// Permits that were taken and are given back when this is dropped, and their holder's entry
 /// in the record of lock holders.
-pub(crate) struct Hold<L: Lender> {
-    lender: L,
+pub(crate) struct Hold<L: PermitSource> {
+    source: L,
     entry: HolderEntry,
 }
 
-impl<L: Lender> Hold<L> {
+impl<L: PermitSource> Hold<L> {
     #[inline]
-    pub(crate) fn new(lender: L, entry: HolderEntry) -> Self {
-        Self { lender, entry }
+    pub(crate) fn new(source: L, entry: HolderEntry) -> Self {
+        Self { source, entry }
     }
 
     #[inline]
-    pub(crate) fn lender(&self) -> &L {
-        &self.lender
+    pub(crate) fn source(&self) -> &L {
+        &self.source
     }
 
     /// Passes the permits, or those that `f` keeps, to another lender. `f` must not panic,
     /// because the permits would be lost.
     #[inline]
-    pub(crate) fn pass<M: Lender>(self, f: impl FnOnce(L) -> M) -> Hold<M> {
+    pub(crate) fn pass<M: PermitSource>(self, f: impl FnOnce(L) -> M) -> Hold<M> {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is a `ManuallyDrop` and not dropped, so its lender is read only once.
-        let lender = unsafe { ptr::read(&this.lender) };
-        Hold { lender: f(lender), entry: this.entry }
+        let source = unsafe { ptr::read(&this.source) };
+        Hold { source: f(source), entry: this.entry }
     }
 }
 
-impl<L: Lender> Drop for Hold<L> {
+impl<L: PermitSource> Drop for Hold<L> {
     #[inline]
     fn drop(&mut self) {
         self.entry.end();
         if !weakened!("hold_gives_back") {
-            self.lender.give_back();
+            self.source.give_back();
         }
         if weakened!("hold_gives_back_once") {
-            self.lender.give_back();
+            self.source.give_back();
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! # Protocol
 //! ```text
-//! who waits                               who opens the latch
+//! a waiter                                the thread that opens the latch
 //! L1 open: done                           M1 stores OPEN
-//! L2 locks the line                       M2 locks the line
+//! L2 locks the queue                      M2 locks the queue
 //! L3 open now: done                       M3 dismisses all, in batches, the lock let
-//! L4 joins the line                          go between them
+//! L4 joins the queue                         go between them
 //! ```
 //! One of L2 and M2 gets the lock first. If M2 does, L3 sees M1; if L2 does, M3 finds the
-//! waiter. No waiter joins the wait queue (the line) after M2, so M3 ends.
+//! waiter. No waiter joins the wait queue (the queue) after M2, so M3 ends.
 //!
 //! M1 may itself be done under the lock ([`Latch::open_with`]): then the thread that opens
 //! the latch has done so completely before another attempt is refused.
@@ -20,9 +20,9 @@
 //! could use up the budget of every poll and keep it from ever seeing that the latch is open.
 //!
 //! # Checked by
-//! The models of `set_once.rs`: `an_opening_is_not_missed`, `all_who_wait_are_told_in_batches`,
+//! The models of `set_once.rs`: `an_opening_is_not_missed`, `all_waiters_are_woken_in_wake_lists`,
 //! `a_waiter_dropped_against_an_opening_breaks_nothing`,
-//! `a_new_waker_against_an_opening_is_woken`, `who_comes_late_sees_what_was_done`;
+//! `a_new_waker_against_an_opening_is_woken`, `a_late_waiter_sees_what_was_done`;
 //! weakened as `latch_looks_again`, `latch_wakes`, `latch_release`,
 //! `latch_acquire`, `latch_wakes_batches`.
 
@@ -52,7 +52,7 @@ use crate::engine::{
 /// A latch: closed at first, opened once, with a wait queue of the tasks that wait for that.
 pub(super) struct Latch {
     open: AtomicBool,
-    line: StoreLock<WaitQueue<bool>>,
+    waiters: StoreLock<WaitQueue<bool>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it. The waiter's
@@ -62,13 +62,13 @@ pub(super) struct Stay(Waiter<bool>);
 impl Latch {
     #[cfg(not(blitz_loom))]
     pub(super) const fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: StoreLock::new(WaitQueue::new()) }
+        Self { open: AtomicBool::new(open), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Creates a latch; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub(super) fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), line: StoreLock::new(WaitQueue::new()) }
+        Self { open: AtomicBool::new(open), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     #[inline]
@@ -91,15 +91,15 @@ impl Latch {
     /// must wake the batch and call this again.
     #[must_use]
     pub(super) fn dismiss(&self, wake_list: &mut WakeList) -> bool {
-        self.dismiss_from(&mut self.line.lock(), wake_list)
+        self.dismiss_from(&mut self.waiters.lock(), wake_list)
     }
 
-    fn dismiss_from(&self, line: &mut WaitQueue<bool>, wake_list: &mut WakeList) -> bool {
-        while !line.is_empty() {
+    fn dismiss_from(&self, waiters: &mut WaitQueue<bool>, wake_list: &mut WakeList) -> bool {
+        while !waiters.is_empty() {
             if wake_list.is_full() {
                 return !weakened!("latch_wakes_batches");
             }
-            wake_list.push(line.dismiss_first());
+            wake_list.push(waiters.dismiss_first());
         }
         false
     }
@@ -108,7 +108,7 @@ impl Latch {
     /// `false` if the latch was open already.
     #[inline]
     pub(super) fn open_with(&self, step: impl FnOnce()) -> bool {
-        let mut line = self.line.lock();
+        let mut waiters = self.waiters.lock();
         // Relaxed: `open` is written under the lock, which we hold.
         if self.open.load(Relaxed) {
             return false;
@@ -119,12 +119,12 @@ impl Latch {
             return true;
         }
         let mut wake_list = WakeList::new();
-        while self.dismiss_from(&mut line, &mut wake_list) {
-            drop(line);
+        while self.dismiss_from(&mut waiters, &mut wake_list) {
+            drop(waiters);
             wake_list.wake_all();
-            line = self.line.lock();
+            waiters = self.waiters.lock();
         }
-        drop(line);
+        drop(waiters);
         wake_list.wake_all();
         true
     }
@@ -191,21 +191,22 @@ impl Latch {
         if waiter.state() != WaiterState::Out {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it can only be in this
             // latch's queue.
-            let left = unsafe { keep_waker(&self.line, |line| line, waiter, cx.waker()) };
-            return if left { Poll::Ready(()) } else { Poll::Pending };
+            let is_dismissed =
+                unsafe { keep_waker(&self.waiters, |waiters| waiters, waiter, cx.waker()) };
+            return if is_dismissed { Poll::Ready(()) } else { Poll::Pending };
         }
         // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
-        let mut line = self.line.lock();
+        let mut waiters = self.waiters.lock();
         if self.is_open() && !weakened!("latch_looks_again") {
             // Dropping a waker runs user code, so the lock is released first.
-            drop(line);
+            drop(waiters);
             drop(waker);
             return Poll::Ready(());
         }
         // SAFETY: 1. the caller owns the waiter, and it is OUT. 2. `leave` removes it, and by our
         // obligation 2 the caller calls it.
-        unsafe { line.join(waiter, waker) };
+        unsafe { waiters.join(waiter, waker) };
         Poll::Pending
     }
 
@@ -218,7 +219,7 @@ impl Latch {
         if stay.0.state() == WaiterState::In {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it is in this latch's
             // queue.
-            let waker = unsafe { self.line.lock().remove(stay.waiter()) };
+            let waker = unsafe { self.waiters.lock().remove(stay.waiter()) };
             // The lock was released at the end of the statement above.
             drop(waker);
         }

@@ -1,19 +1,19 @@
 //! Notifications without a value, to one waiter or to all of them.
 //!
 //! # Protocol
-//! The state word holds a bit PERMIT, a bit WAITING that says that the wait queue (the line)
+//! The state word holds a bit PERMIT, a bit WAITING that says that the wait queue (the queue)
 //! is not empty, and above them the generation: how often all waiters were notified.
 //!
 //! ```text
-//! who waits                                  who notifies one
+//! a waiter                                   notify_one
 //! N1 created: notes the generation           O1 not WAITING: sets PERMIT, done
-//! N2 another generation: done                O2 WAITING: locks the line
-//! N3 PERMIT: takes it, done                  O3 the line is empty: sets PERMIT
-//! N4 locks the line                          O4 dismisses the first, or the last, who is
+//! N2 another generation: done                O2 WAITING: locks the queue
+//! N3 PERMIT: takes it, done                  O3 the queue is empty: sets PERMIT
+//! N4 locks the queue                         O4 dismisses the first, or the last, which is
 //! N5 N2 and N3 once more                        of the current generation
-//! N6 sets WAITING                            who notifies all
-//! N7 joins the line                          A1 not WAITING: next generation, done
-//!                                            A2 locks the line: next generation
+//! N6 sets WAITING                            notify_waiters
+//! N7 joins the queue                         A1 not WAITING: next generation, done
+//!                                            A2 locks the queue: next generation
 //!                                            A3 dismisses all of an older generation, in
 //!                                               batches, the lock let go between them
 //! ```
@@ -50,11 +50,11 @@
 //! `a_notification_against_a_waiter_is_not_lost`,
 //! `a_notification_against_a_drop_is_passed_on`,
 //! `a_second_notification_publishes_too`, `two_notifications_wake_two`,
-//! `all_are_notified_who_were_created_before`,
-//! `who_looks_after_its_creation_is_notified_or_sees`,
+//! `all_waiters_created_before_are_notified`,
+//! `a_check_after_creation_is_notified_or_sees`,
 //! `one_against_all_against_a_drop_loses_nothing`,
-//! `an_enabled_waiter_is_notified`, `a_batch_does_not_take_what_is_for_a_later_comer`,
-//! `a_later_comer_is_not_woken_by_a_batch`, `a_new_waker_against_a_notification_is_woken`;
+//! `an_enabled_waiter_is_notified`, `a_wake_list_does_not_take_what_is_for_a_later_waiter`,
+//! `a_later_waiter_is_not_woken_by_a_wake_list`, `a_new_waker_against_a_notification_is_woken`;
 //! weakened as `notify_one_sees_waiting`, `notify_join_looks_again`,
 //! `notify_drop_passes_on`, `notify_permit_release`, `notify_permit_acquire`,
 //! `notify_set_again_publishes`, `notify_all_generation`, `notify_created_acquire`,
@@ -127,7 +127,7 @@ const GENERATION: usize = 1 << SHIFT;
 #[repr(align(64))] // A cache line of its own: two in one line cost a quarter on two cores.
 pub struct Notify {
     word: AtomicUsize,
-    line: StoreLock<WaitQueue<Entry>>,
+    waiters: StoreLock<WaitQueue<Entry>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it.
@@ -199,13 +199,13 @@ impl Notify {
     /// ```
     #[cfg(not(blitz_loom))]
     pub const fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: StoreLock::new(WaitQueue::new()) }
+        Self { word: AtomicUsize::new(0), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Creates a new `Notify`; not `const`, because the model checker's atomics are not.
     #[cfg(blitz_loom)]
     pub fn const_new() -> Self {
-        Self { word: AtomicUsize::new(0), line: StoreLock::new(WaitQueue::new()) }
+        Self { word: AtomicUsize::new(0), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Waits for a notification.
@@ -354,31 +354,31 @@ impl Notify {
     #[cold]
     fn notify_all(&self) {
         let mut wake_list = WakeList::new();
-        let mut line = self.line.lock();
+        let mut waiters = self.waiters.lock();
         if !weakened!("notify_all_generation") {
             // Release: a waiter that sees the new generation sees what was done before it. Pairs
             // with the Acquire in `listener`, `take` and `go_on`.
             self.word.fetch_add(GENERATION, Release);
         }
-        while self.dismiss_old(&mut line, &mut wake_list) {
-            drop(line);
+        while self.dismiss_old(&mut waiters, &mut wake_list) {
+            drop(waiters);
             wake_list.wake_all();
             if weakened!("notify_all_wakes_batches") {
                 return;
             }
-            line = self.line.lock();
+            waiters = self.waiters.lock();
         }
-        drop(line);
+        drop(waiters);
         wake_list.wake_all();
     }
 
     /// Dismisses waiters of older generations; returns `true` if it stopped because the batch
     /// of wakers is full.
-    fn dismiss_old(&self, line: &mut WaitQueue<Entry>, wake_list: &mut WakeList) -> bool {
+    fn dismiss_old(&self, waiters: &mut WaitQueue<Entry>, wake_list: &mut WakeList) -> bool {
         // Relaxed: the generation changes only under the lock, which we hold, or while the wait
         // queue is empty.
         let now = generation(self.word.load(Relaxed));
-        while let Some(entry) = line.first() {
+        while let Some(entry) = waiters.first() {
             if entry.generation == now && !weakened!("notify_batch_ends") {
                 return false;
             }
@@ -386,15 +386,15 @@ impl Notify {
                 return true;
             }
             entry.notice = Notice::All;
-            wake_list.push(line.dismiss_first());
-            self.end_waiting(line);
+            wake_list.push(waiters.dismiss_first());
+            self.end_waiting(waiters);
         }
         false
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
-    fn end_waiting(&self, line: &WaitQueue<Entry>) {
-        if line.is_empty() {
+    fn end_waiting(&self, waiters: &WaitQueue<Entry>) {
+        if waiters.is_empty() {
             // Relaxed: there is no permit that would have to publish anything, and a
             // read-modify-write keeps what the generation publishes.
             self.word.fetch_and(!WAITING, Relaxed);
@@ -417,22 +417,22 @@ impl Notify {
                 Err(seen) => now = seen,
             }
         }
-        self.notify_in_line(end);
+        self.notify_queued(end);
     }
 
     /// Notifies one waiter under the lock, or stores a permit if there is none (O2 to O4).
-    fn notify_in_line(&self, end: End) {
-        let mut line = self.line.lock();
+    fn notify_queued(&self, end: End) {
+        let mut waiters = self.waiters.lock();
         // Relaxed: the generation changes only under the lock, which we hold, or while the wait
         // queue is empty.
         let now = generation(self.word.load(Relaxed));
         let is_old = |entry: &mut Entry| entry.generation != now;
-        if line.first().is_some_and(is_old) && !weakened!("notify_old_first") {
-            line = self.dismiss_all_old(line);
+        if waiters.first().is_some_and(is_old) && !weakened!("notify_old_first") {
+            waiters = self.dismiss_all_old(waiters);
         }
         let first_or_last = match end {
-            End::First => line.first(),
-            End::Last => line.last(),
+            End::First => waiters.first(),
+            End::Last => waiters.last(),
         };
         let Some(entry) = first_or_last else {
             // O3. Release: the waiter that takes the permit sees what was done before it was set.
@@ -442,11 +442,11 @@ impl Notify {
         };
         entry.notice = Notice::One(end);
         let waker = match end {
-            End::First => line.dismiss_first(),
-            End::Last => line.dismiss_last(),
+            End::First => waiters.dismiss_first(),
+            End::Last => waiters.dismiss_last(),
         };
-        self.end_waiting(&line);
-        drop(line);
+        self.end_waiting(&waiters);
+        drop(waiters);
         waker.wake();
     }
 
@@ -455,20 +455,20 @@ impl Notify {
     #[cold]
     fn dismiss_all_old<'a>(
         &'a self,
-        mut line: StoreLockGuard<'a, WaitQueue<Entry>>,
+        mut waiters: StoreLockGuard<'a, WaitQueue<Entry>>,
     ) -> StoreLockGuard<'a, WaitQueue<Entry>> {
         let mut wake_list = WakeList::new();
         loop {
-            let is_full = self.dismiss_old(&mut line, &mut wake_list);
-            drop(line);
+            let is_full = self.dismiss_old(&mut waiters, &mut wake_list);
+            drop(waiters);
             wake_list.wake_all();
-            line = self.line.lock();
+            waiters = self.waiters.lock();
             // More waiters may have become old while the lock was free.
             // Relaxed: the generation changes only under the lock, which we hold, or while the wait
             // queue is empty.
             let now = generation(self.word.load(Relaxed));
-            if !is_full && line.first().is_none_or(|entry| entry.generation == now) {
-                return line;
+            if !is_full && waiters.first().is_none_or(|entry| entry.generation == now) {
+                return waiters;
             }
         }
     }
@@ -586,16 +586,16 @@ impl Notify {
         }
         // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = waker.unwrap_or(Waker::noop()).clone();
-        let mut line = self.line.lock();
+        let mut waiters = self.waiters.lock();
         if self.take(listener.generation, WAITING) {
             // Dropping a waker runs user code, so the lock is released first.
-            drop(line);
+            drop(waiters);
             drop(waker);
             return Poll::Ready(());
         }
         // SAFETY: 1. our obligation 1 makes the waiter the caller's, and by obligation 3 it is
         // OUT. 2. `give_up` removes it, and by our obligation 2 the caller calls it.
-        unsafe { line.join(waiter, waker) };
+        unsafe { waiters.join(waiter, waker) };
         Poll::Pending
     }
 
@@ -643,7 +643,7 @@ impl Notify {
         }
         if let Some(waker) = waker {
             // SAFETY: 1. our obligation 1 makes the waiter the caller's. 2. It joined this queue.
-            unsafe { keep_waker(&self.line, |line| line, waiter, waker) };
+            unsafe { keep_waker(&self.waiters, |waiters| waiters, waiter, waker) };
         }
         if waiter.state() != WaiterState::Dismissed {
             return Poll::Pending;
@@ -659,17 +659,17 @@ impl Notify {
     /// 1. The caller owns the waiter, and it is in this wait queue (IN) or was dismissed from it
     ///    (DISMISSED).
     unsafe fn leave(&self, waiter: Pin<&Waiter<Entry>>) -> Notice {
-        let mut line = self.line.lock();
+        let mut waiters = self.waiters.lock();
         // SAFETY: 1. our obligation 1 says that the caller owns the waiter, and 2. that if it is
         // in a queue, then in this one.
-        if let Some(waker) = unsafe { line.remove(waiter) } {
-            self.end_waiting(&line);
-            drop(line);
+        if let Some(waker) = unsafe { waiters.remove(waiter) } {
+            self.end_waiting(&waiters);
+            drop(waiters);
             // Last, because dropping a waker may panic, and everything else is done by now.
             drop(waker);
             return Notice::None;
         }
-        drop(line);
+        drop(waiters);
         waiter.settle();
         // SAFETY: 1. the caller owns the waiter by our obligation 1, and `settle` made it OUT.
         // 2. The closure only reads a field.

@@ -8,13 +8,13 @@
 //!                                   then DONE, by a plain store
 //! EMPTY             --claim-->      RUNNING: the claimant has the right to write
 //! RUNNING           --finish-->     DONE, for ever
-//! RUNNING | WAITING --finish-->     DONE; then locks the line and dismisses all
+//! RUNNING | WAITING --finish-->     DONE; then locks the queue and dismisses all
 //! RUNNING           --pass_on-->    EMPTY: it gave up, and nobody waits
 //! RUNNING | WAITING --pass_on-->    RUNNING, under the lock: the right goes to the first
-//!                                   in line; still WAITING if there are more
+//!                                   in the queue; still WAITING if there are more
 //! RUNNING           --join-->       RUNNING | WAITING, under the lock
 //! ```
-//! Joining the wait queue (the line) exchanges the same word as finishing and giving up, so
+//! Joining the wait queue (the queue) exchanges the same word as finishing and giving up, so
 //! one of them comes first. If joining comes second, it fails and reads the word again; if it
 //! comes first, the other finds WAITING and gets the lock after it. No waiter joins after
 //! DONE.
@@ -43,10 +43,10 @@
 //! `an_initialiser_that_is_dropped_lets_the_next_one_try`,
 //! `an_initialiser_that_panics_lets_the_next_one_try`, `of_two_sets_one_wins`,
 //! `a_set_against_an_initialiser_leaves_one_value`,
-//! `who_waits_for_an_initialiser_sees_its_value`,
-//! `a_right_given_to_one_who_is_dropped_goes_on`, `what_get_answers_is_whole`,
+//! `a_task_that_waits_for_an_initialiser_sees_its_value`,
+//! `a_right_given_to_a_dropped_waiter_is_passed_on`, `what_get_returns_is_whole`,
 //! `a_waiter_dropped_against_the_end_breaks_nothing`,
-//! `all_who_wait_are_dismissed_in_batches`;
+//! `all_waiters_are_dismissed_in_wake_lists`;
 //! weakened as `once_join_looks_again`, `once_finish_sees_waiting`, `once_passes_on`,
 //! `once_drop_passes_on`, `once_done_release`, `once_done_acquire`, `once_claims_once`,
 //! `once_nobody_joins_a_set`.
@@ -122,7 +122,7 @@ unsafe impl<T: Sync + Send> Sync for OnceCell<T> {}
 /// The state word of a cell and its wait queue, without the type of the value.
 struct Gate {
     word: AtomicU32,
-    line: StoreLock<WaitQueue<Grant>>,
+    waiters: StoreLock<WaitQueue<Grant>>,
 }
 
 /// Outcome for a waiter that was dismissed from the wait queue.
@@ -233,11 +233,11 @@ impl Gate {
 
     #[cold]
     fn dismiss_all(&self) {
-        let lock = || self.line.lock();
+        let lock = || self.waiters.lock();
         // No waiter joins between two batches, because the word is DONE.
-        wake_each(lock(), lock, |line| {
-            line.first()?;
-            Some(line.dismiss_first())
+        wake_each(lock(), lock, |waiters| {
+            waiters.first()?;
+            Some(waiters.dismiss_first())
         });
     }
 
@@ -249,8 +249,8 @@ impl Gate {
         if self.word.compare_exchange(RUNNING, EMPTY, Release, Relaxed).is_ok() {
             return;
         }
-        let mut line = self.line.lock();
-        let Some(grant) = line.first() else {
+        let mut waiters = self.waiters.lock();
+        let Some(grant) = waiters.first() else {
             // All waiters have left meanwhile. Release: the next claimant sees what this one did.
             // Pairs with the Acquire in `begin` and `claim_or_mark`. No other thread writes the
             // word, because the right is ours and joining the queue needs the lock.
@@ -258,15 +258,15 @@ impl Gate {
             return;
         };
         *grant = Grant::Right;
-        let waker = line.dismiss_first();
-        self.end_waiting(&line);
-        drop(line);
+        let waker = waiters.dismiss_first();
+        self.end_waiting(&waiters);
+        drop(waiters);
         waker.wake();
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
-    fn end_waiting(&self, line: &WaitQueue<Grant>) {
-        if line.is_empty() {
+    fn end_waiting(&self, waiters: &WaitQueue<Grant>) {
+        if waiters.is_empty() {
             // Relaxed: publishes nothing, and a read-modify-write keeps what others published.
             self.word.fetch_and(!WAITING, Relaxed);
         }
@@ -355,16 +355,16 @@ impl<'a> Claim<'a> {
         let (gate, waiter) = self.waiter();
         // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
-        let mut line = gate.line.lock();
+        let mut waiters = gate.waiters.lock();
         let claimed = gate.claim_or_mark();
         if claimed.is_ready() {
             // Dropping a waker runs user code, so the lock is released first.
-            drop(line);
+            drop(waiters);
             drop(waker);
             return claimed;
         }
         // SAFETY: 1. we own the waiter, and it is OUT. 2. `Drop` removes it from the queue.
-        unsafe { line.join(waiter, waker) };
+        unsafe { waiters.join(waiter, waker) };
         Poll::Pending
     }
 
@@ -372,8 +372,9 @@ impl<'a> Claim<'a> {
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
         let (gate, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this gate's wait queue.
-        let left = unsafe { keep_waker(&gate.line, |line| line, waiter, cx.waker()) };
-        if left { Poll::Ready(self.end()) } else { Poll::Pending }
+        let is_dismissed =
+            unsafe { keep_waker(&gate.waiters, |waiters| waiters, waiter, cx.waker()) };
+        if is_dismissed { Poll::Ready(self.end()) } else { Poll::Pending }
     }
 
     /// Returns what a dismissed waiter was given: the right to write, or `None` for the value.
@@ -389,15 +390,15 @@ impl<'a> Claim<'a> {
     #[cold]
     fn give_up(self: Pin<&Self>) {
         let (gate, waiter) = self.waiter();
-        let mut line = gate.line.lock();
+        let mut waiters = gate.waiters.lock();
         // SAFETY: 1. we own the waiter. 2. It joined this gate's wait queue.
-        if let Some(waker) = unsafe { line.remove(waiter) } {
-            gate.end_waiting(&line);
-            drop(line);
+        if let Some(waker) = unsafe { waiters.remove(waiter) } {
+            gate.end_waiting(&waiters);
+            drop(waiters);
             // Last, because dropping a waker may panic, and everything else is done by now.
             return drop(waker);
         }
-        drop(line);
+        drop(waiters);
         let given = self.end();
         if weakened!("once_drop_passes_on") {
             std::mem::forget(given);
@@ -515,13 +516,13 @@ impl<T> OnceCell<T> {
 
     #[cfg(not(blitz_loom))]
     const fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(WaitQueue::new()) };
+        let gate = Gate { word: AtomicU32::new(word), waiters: StoreLock::new(WaitQueue::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 
     #[cfg(blitz_loom)]
     fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), line: StoreLock::new(WaitQueue::new()) };
+        let gate = Gate { word: AtomicU32::new(word), waiters: StoreLock::new(WaitQueue::new()) };
         Self { gate, value: UnsafeCell::new(value) }
     }
 

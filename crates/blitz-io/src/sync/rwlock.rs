@@ -30,7 +30,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{
-    hold::{Hold, Lender, Lock, Many, Part, Whole, show_lock},
+    hold::{Hold, Lock, Many, Part, PermitSource, Whole, show_lock},
     mutex::TryLockError,
     outside,
     turn::{self, Taking, Turn},
@@ -527,7 +527,7 @@ fn a_readers_part() -> usize {
 /// A reader's share of a lock, without the type of the lock's value.
 struct Shared<'a>(&'a Permits);
 
-impl Lender for Shared<'_> {
+impl PermitSource for Shared<'_> {
     #[inline]
     fn give_back(&self) {
         self.0.release(a_readers_part());

@@ -10,8 +10,8 @@
 //! there is no value yet.
 //!
 //! # Checked by
-//! `a_set_against_a_wait_against_a_drop`, `who_is_refused_finds_the_value`,
-//! `a_value_is_whole_for_who_waits`.
+//! `a_set_against_a_wait_against_a_drop`, `a_refused_setter_finds_the_value`,
+//! `a_value_is_whole_for_a_waiter`.
 
 use std::{
     error::Error,

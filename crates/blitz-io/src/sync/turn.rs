@@ -32,19 +32,19 @@ pin_project! {
     /// Acquisition of permits in progress; has a place in the wait queue only if it must wait.
     pub(crate) struct Turn<'a> {
         #[pin]
-        wish: Option<AcquireFuture<'a>>,
+        acquire: Option<AcquireFuture<'a>>,
         awaiting: WaitEntry,
     }
 }
 
 /// A lock's name in the record of lock holders, and the place in the source where it was
 /// requested; `None` for semaphores.
-pub(crate) type Asked<'a> = Option<(&'a LockId, CallSite)>;
+pub(crate) type LockRequest<'a> = Option<(&'a LockId, CallSite)>;
 
 impl<'a> Turn<'a> {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { wish: None, awaiting: WaitEntry::new() }
+        Self { acquire: None, awaiting: WaitEntry::new() }
     }
 
     /// Takes `count` permits, at once or after earlier requests. Must always be called with the
@@ -55,10 +55,10 @@ impl<'a> Turn<'a> {
         cx: &mut Context<'_>,
         permits: &'a Permits,
         count: usize,
-        asked: Asked<'_>,
+        request: LockRequest<'_>,
     ) -> Poll<Result<(), Closed>> {
         // Without budget the task may still have to join the wait queue, so `wait` decides.
-        if self.wish.is_none() && budget::has_remaining_for(cx) {
+        if self.acquire.is_none() && budget::has_remaining_for(cx) {
             let unit = ready!(budget::poll_proceed(cx));
             match permits.try_acquire(count) {
                 Err(NoPermits::TooFew) => {}
@@ -68,7 +68,7 @@ impl<'a> Turn<'a> {
                 }
             }
         }
-        self.wait(cx, permits, count, asked)
+        self.wait(cx, permits, count, request)
     }
 
     /// Waits in the wait queue, which the turn joins first if necessary.
@@ -78,19 +78,19 @@ impl<'a> Turn<'a> {
         cx: &mut Context<'_>,
         permits: &'a Permits,
         count: usize,
-        asked: Asked<'_>,
+        request: LockRequest<'_>,
     ) -> Poll<Result<(), Closed>> {
         let mut this = self.project();
-        if this.wish.is_none() {
-            this.wish.set(Some(permits.acquire(count)));
+        if this.acquire.is_none() {
+            this.acquire.set(Some(permits.acquire(count)));
         }
-        let mut wish = this.wish.as_pin_mut().expect("it was made above");
-        let polled = wish.as_mut().poll(cx);
-        match asked {
+        let mut acquire = this.acquire.as_pin_mut().expect("it was made above");
+        let polled = acquire.as_mut().poll(cx);
+        match request {
             _ if polled.is_ready() => this.awaiting.end(),
             // Otherwise it is not in the queue but was deferred to its task's next poll for want of
             // budget, which has been recorded.
-            Some((name, caller)) if wish.is_queued() => {
+            Some((name, caller)) if acquire.is_queued() => {
                 current::waits_for(WaitReason::Lock);
                 this.awaiting.note(name, caller);
             }
@@ -106,7 +106,7 @@ pin_project! {
     pub(crate) struct Taking<'a> {
         permits: &'a Permits,
         count: usize,
-        asked: Asked<'a>,
+        request: LockRequest<'a>,
         #[pin]
         turn: Turn<'a>,
     }
@@ -114,8 +114,8 @@ pin_project! {
 
 impl<'a> Taking<'a> {
     #[inline]
-    pub(crate) fn new(permits: &'a Permits, count: usize, asked: Asked<'a>) -> Self {
-        Self { permits, count, asked, turn: Turn::new() }
+    pub(crate) fn new(permits: &'a Permits, count: usize, request: LockRequest<'a>) -> Self {
+        Self { permits, count, request, turn: Turn::new() }
     }
 }
 
@@ -125,7 +125,7 @@ impl Future for Taking<'_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        this.turn.poll(cx, this.permits, *this.count, *this.asked)
+        this.turn.poll(cx, this.permits, *this.count, *this.request)
     }
 }
 

@@ -59,7 +59,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    match context::with_current(|inner| inner.admission.look(&inner.pool)) {
+    match context::with_current(|inner| inner.admission.check(&inner.pool)) {
         // No user code ran since the check, so `spawn` uses the same runtime.
         Ok(Ok(pressure)) => Ok((super::spawn(future), pressure)),
         Ok(Err(why)) => Err(Rejected::new(future, why)),

@@ -138,17 +138,17 @@ pub fn should_yield() -> bool {
 ///     .preemption(Preemption::disabled())
 ///     .on_task_stall(|stall| println!("{stall}"))
 ///     .build()?;
-/// let (tell, told) = mpsc::channel();
+/// let (tx, rx) = mpsc::channel();
 /// let hash = rt.spawn(async move {
 ///     let mut hash = 0u64;
-///     while told.try_recv().is_err() {
+///     while rx.try_recv().is_err() {
 ///         hash = (hash ^ 7).wrapping_mul(0x100_0000_01b3);
 ///         task::checkpoint().await;
 ///     }
 ///     hash
 /// });
 /// // So this task runs because the other one calls `checkpoint`.
-/// rt.spawn(async move { tell.send(()).unwrap() });
+/// rt.spawn(async move { tx.send(()).unwrap() });
 /// rt.block_on(hash).unwrap();
 /// # Ok::<(), std::io::Error>(())
 /// ```

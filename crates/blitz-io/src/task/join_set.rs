@@ -165,7 +165,7 @@ impl<T: 'static> JoinSet<T> {
         F: Send + 'static,
         T: Send,
     {
-        self.spawn_by(Here, None, task)
+        self.spawn_by(OnCurrent, None, task)
     }
 
     /// Spawns a task on the runtime of `handle` as a member of this set and returns an
@@ -447,7 +447,7 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T>,
         F: 'static,
     {
-        self.spawn_by(HereLocal, None, task)
+        self.spawn_by(OnCurrentLocal, None, task)
     }
 
     /// Spawns a `!Send` task on the given [`LocalSet`] as a member of this set.
@@ -529,7 +529,7 @@ impl<T: 'static> JoinSet<T> {
     fn spawn_by<F, P>(&mut self, place: P, name: Option<&str>, task: F) -> AbortHandle
     where
         F: Future<Output = T>,
-        P: Place<F> + Place<Pin<Box<F>>>,
+        P: SpawnTarget<F> + SpawnTarget<Pin<Box<F>>>,
     {
         let at = Location::caller();
         if is_large::<F>() {
@@ -542,7 +542,7 @@ impl<T: 'static> JoinSet<T> {
     #[inline]
     fn spawn_sized<F: Future<Output = T>>(
         &mut self,
-        place: impl Place<F>,
+        place: impl SpawnTarget<F>,
         name: Option<&str>,
         task: F,
         spawned_at: &'static Location<'static>,
@@ -600,14 +600,14 @@ impl<T: Send + 'static> JoinSet<T> {
 }
 
 /// The place where a task of a set is spawned: a runtime or a `LocalSet`.
-trait Place<F: Future> {
+trait SpawnTarget<F: Future> {
     fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>;
 }
 
 /// The current runtime of this thread.
-struct Here;
+struct OnCurrent;
 
-impl<F> Place<F> for Here
+impl<F> SpawnTarget<F> for OnCurrent
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -620,9 +620,9 @@ where
 }
 
 /// The current `LocalSet` or `LocalRuntime` of this thread.
-struct HereLocal;
+struct OnCurrentLocal;
 
-impl<F> Place<F> for HereLocal
+impl<F> SpawnTarget<F> for OnCurrentLocal
 where
     F: Future + 'static,
 {
@@ -635,7 +635,7 @@ where
 /// The given `LocalSet`.
 struct OnLocal<'a>(&'a LocalSet);
 
-impl<F> Place<F> for OnLocal<'_>
+impl<F> SpawnTarget<F> for OnLocal<'_>
 where
     F: Future + 'static,
 {
@@ -647,7 +647,7 @@ where
 /// The runtime of the given handle.
 struct On<'a>(&'a Handle);
 
-impl<F> Place<F> for On<'_>
+impl<F> SpawnTarget<F> for On<'_>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -749,7 +749,7 @@ impl<'a, T: 'static> Builder<'a, T> {
         F: Send + 'static,
         T: Send,
     {
-        Ok(self.joinset.spawn_by(Here, self.builder.name, future))
+        Ok(self.joinset.spawn_by(OnCurrent, self.builder.name, future))
     }
 
     /// Spawns the task on the runtime of `handle` as a member of the set.
@@ -806,7 +806,7 @@ impl<'a, T: 'static> Builder<'a, T> {
         F: Future<Output = T>,
         F: 'static,
     {
-        Ok(self.joinset.spawn_by(HereLocal, self.builder.name, future))
+        Ok(self.joinset.spawn_by(OnCurrentLocal, self.builder.name, future))
     }
 
     /// Spawns a `!Send` task on the given [`LocalSet`] as a member of the set.

@@ -185,7 +185,7 @@ impl State {
     }
 
     /// Returns what is left of the scope, and stores the waker if the scope must wait.
-    fn look(&self, has_body: bool, waker: &Waker) -> Found {
+    fn check(&self, has_body: bool, waker: &Waker) -> Found {
         // Cloned before the lock is taken, because cloning a waker may run user code.
         let waker = waker.clone();
         let mut inner = lock(&self.inner);
@@ -447,7 +447,7 @@ impl<B: Future> Future for ScopeFuture<B> {
             }
         }
         loop {
-            match state.look(this.body.is_some(), cx.waker()) {
+            match state.check(this.body.is_some(), cx.waker()) {
                 Found::Pending => return Poll::Pending,
                 Found::Panic => {
                     // Children are aborted before the body is dropped, because the body may hold

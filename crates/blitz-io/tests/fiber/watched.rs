@@ -155,17 +155,17 @@ fn fibers_that_wait_are_not_looked_at() {
         drop(rt.block_on(spawn(&rt, move || reports.recv().unwrap())).unwrap());
         let metrics = rt.metrics();
         watch::until(|| {
-            let before = metrics.preemption_look_count();
+            let before = metrics.preemption_scan_count();
             // This sleep waits for no event: it is the period in which nothing may happen.
             thread::sleep(Duration::from_millis(200));
-            metrics.preemption_look_count() == before
+            metrics.preemption_scan_count() == before
         });
         // A fiber that starts to run again is watched.
         go.send(()).unwrap();
         rt.block_on(waits).unwrap().unwrap();
-        let looks = metrics.preemption_look_count();
+        let looks = metrics.preemption_scan_count();
         rt.block_on(spawn(&rt, || watch::until(task::should_yield))).unwrap();
-        assert!(metrics.preemption_look_count() > looks);
+        assert!(metrics.preemption_scan_count() > looks);
     }
 }
 

@@ -564,7 +564,7 @@ mod held {
                 }
                 assert_eq!((holder.task(), holder.location().line()), (Some(holds), held_line));
                 assert!(holder.location().file().ends_with("locks.rs"));
-                let asked = found.trace().lock_asked_for_at().expect("it waits");
+                let asked = found.trace().lock_requested_at().expect("it waits");
                 assert_eq!(asked.line(), line);
                 true
             };
@@ -647,7 +647,7 @@ mod held {
         watch::until(|| gate.waiting() == 1);
         let dump = crate::dump::whole(rt.handle());
         let found = dump.tasks().iter().find(|found| found.id() == task.id()).unwrap();
-        assert!(found.trace().lock_asked_for_at().is_none());
+        assert!(found.trace().lock_requested_at().is_none());
         gate.open();
         rt.block_on(task).unwrap();
         drop(guard);

@@ -21,7 +21,7 @@ use blitz_io::{
 
 use crate::{
     gate::Gate,
-    parallel_join::{one_guest, pool},
+    parallel_join::{pool, reserve_temporary_worker},
     watch,
 };
 
@@ -238,7 +238,7 @@ fn a_broadcast_inside_a_task_gives_up_the_core() {
 
 #[test]
 fn a_call_inside_a_task_gives_up_the_core() {
-    let _guest = one_guest();
+    let _reserved = reserve_temporary_worker();
     others_go_on_during(|receiver| {
         parallel::call(move |_| receiver.recv().unwrap());
     });

@@ -18,8 +18,8 @@ use blitz_io::parallel::{
 
 use crate::{gate::Gate, watch};
 
-/// Reserves the global pool's only seat for a guest thread, for tests that rely on it.
-pub(crate) fn one_guest() -> MutexGuard<'static, ()> {
+/// Reserves the global pool's only temporary worker, for tests that rely on it.
+pub(crate) fn reserve_temporary_worker() -> MutexGuard<'static, ()> {
     static SEAT: Mutex<()> = Mutex::new(());
     SEAT.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -287,7 +287,7 @@ fn results_are_dropped_if_the_other_half_panics() {
 #[test]
 fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
     let _watch = watch::begin();
-    let _guest = one_guest();
+    let _reserved = reserve_temporary_worker();
     fn sum(worker: Worker<'_>, range: std::ops::Range<u64>) -> u64 {
         if range.end - range.start < 8 {
             return range.sum();
@@ -300,7 +300,7 @@ fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
     let caller = here();
     let total = call(|worker| {
         assert_eq!((here(), current_thread_index()), (caller, None));
-        // A guest's jobs are not lost, and the pool runs the job of a second guest.
+        // A temporary worker's jobs are not lost, and the pool runs the closure of a second caller.
         let (sender, receiver) = std::sync::mpsc::channel();
         spawn(move || sender.send(()).unwrap());
         let other = std::thread::scope(|scope| {
@@ -310,10 +310,10 @@ fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
         (sum(worker, 0..10_000), receiver)
     });
     assert_eq!(total.0, 49_995_000);
-    assert!(total.1.recv().is_ok(), "what a guest has spawned runs");
+    assert!(total.1.recv().is_ok(), "jobs spawned by a temporary worker run");
     let outcome = catch_unwind(|| call(|_| resume_unwind(Box::new(7))));
     assert_eq!(outcome.map_err(|payload| *payload.downcast::<i32>().unwrap()), Err::<(), _>(7));
-    assert_eq!(call(|_| here()), caller, "the place of a guest who panicked is free");
+    assert_eq!(call(|_| here()), caller, "a panic frees the temporary worker");
 }
 
 #[test]

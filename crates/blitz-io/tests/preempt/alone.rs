@@ -87,7 +87,7 @@ fn without_a_monitor_tasks_run_all_the_same() {
     for n in 0..100 {
         assert_eq!(rt.block_on(rt.spawn(async move { n })).unwrap(), n);
     }
-    assert_eq!(rt.metrics().preemption_look_count(), 0);
+    assert_eq!(rt.metrics().preemption_scan_count(), 0);
 }
 
 /// The process is stopped for a second in all, and goes on: no task must be blamed for that.
@@ -412,7 +412,7 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     }
     waiting.until_begun(2 + usize::from(FIBERS));
     // The offload is counted when its thread was notified, and the poll may have begun by then.
-    watch::until(|| rt.metrics().preemption_lent_count() > 0);
+    watch::until(|| rt.metrics().preemption_offload_count() > 0);
     let stalls = 1 + u64::from(FIBERS);
     watch::until(|| rt.metrics().preemption_stall_count() >= stalls);
     waiting.outlast(rt);

@@ -69,7 +69,7 @@ fn a_storm_ends_though_polls_of_some_milliseconds_go_on() {
     short_polls(&rt, 4, each, Duration::from_millis(500));
     assert_eq!(metrics.preemption_stall_count(), 1, "they were told of");
     assert_eq!(metrics.preemption_handoff_count(), handoffs, "the storm goes on");
-    assert_eq!(metrics.preemption_lent_count(), 0, "they are not trusted");
+    assert_eq!(metrics.preemption_offload_count(), 0, "they are not trusted");
 }
 
 /// Restricts this process to one processor.
@@ -200,10 +200,10 @@ fn a_task_that_waits_for_good_does_not_keep_the_monitor_awake() {
     let metrics = rt.metrics();
     watch::until(|| metrics.preemption_detached_threads() == 1);
     watch::until(|| {
-        let before = metrics.preemption_look_count();
+        let before = metrics.preemption_scan_count();
         // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
-        metrics.preemption_look_count() == before
+        metrics.preemption_scan_count() == before
     });
     assert_eq!(metrics.preemption_detached_threads(), 1);
     drop(go);
@@ -242,10 +242,10 @@ fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
     let metrics = rt.metrics();
     watch::until(|| {
         rt.block_on(rt.spawn(async { compute(Duration::from_millis(15)) })).unwrap();
-        let before = metrics.preemption_look_count();
+        let before = metrics.preemption_scan_count();
         // This sleep waits for no event: the monitor must not check any more.
         thread::sleep(Duration::from_millis(300));
-        metrics.preemption_look_count() == before
+        metrics.preemption_scan_count() == before
     });
     if cfg!(debug_assertions) {
         // The runtime prints that preemption is off.

@@ -251,7 +251,7 @@ fn a_hog_with_short_polls_is_trusted_again() {
         }
     }))
     .unwrap();
-    assert!(rt.metrics().preemption_lent_count() >= 4);
+    assert!(rt.metrics().preemption_offload_count() >= 4);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn without_preemption_a_worker_waits_for_its_task() {
     drop(leash);
     rt.block_on(hog).unwrap();
     rt.block_on(waits).unwrap();
-    assert_eq!(rt.metrics().preemption_look_count(), 0);
+    assert_eq!(rt.metrics().preemption_scan_count(), 0);
 }
 
 /// Builds the runtime, and returns it with the channel of its stall reports.
@@ -769,10 +769,10 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     let task = rt.spawn(async move {
         task::block_in_place(|| {
             // Waits until the monitor has checked for the last time.
-            let mut looks = metrics.preemption_look_count();
+            let mut looks = metrics.preemption_scan_count();
             loop {
                 thread::sleep(Duration::from_millis(100));
-                let before = std::mem::replace(&mut looks, metrics.preemption_look_count());
+                let before = std::mem::replace(&mut looks, metrics.preemption_scan_count());
                 if before == looks {
                     break;
                 }
@@ -858,10 +858,10 @@ fn an_idle_runtime_is_not_looked_at() {
     rt.block_on(rt.spawn(async { thread::sleep(Duration::from_millis(30)) })).unwrap();
     let metrics = rt.metrics();
     watch::until(|| {
-        let before = metrics.preemption_look_count();
+        let before = metrics.preemption_scan_count();
         // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
-        metrics.preemption_look_count() == before
+        metrics.preemption_scan_count() == before
     });
 }
 
@@ -923,6 +923,6 @@ fn under_a_storm_of_handoffs_nothing_is_lost_or_done_twice() {
     assert_eq!((done.load(Relaxed), children.load(Relaxed)), (TASKS, 6 * TASKS));
     let metrics = rt.metrics();
     assert!(metrics.preemption_handoff_count() > 20, "{}", metrics.preemption_handoff_count());
-    assert!(metrics.preemption_lent_count() > 20, "{}", metrics.preemption_lent_count());
+    assert!(metrics.preemption_offload_count() > 20, "{}", metrics.preemption_offload_count());
     watch::until(|| metrics.num_alive_tasks() == 0);
 }

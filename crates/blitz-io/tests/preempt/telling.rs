@@ -128,10 +128,10 @@ fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_
     let metrics = rt.metrics();
     watch::until(|| metrics.preemption_stall_count() >= 2);
     watch::until(|| {
-        let before = metrics.preemption_look_count();
+        let before = metrics.preemption_scan_count();
         // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
-        metrics.preemption_look_count() == before
+        metrics.preemption_scan_count() == before
     });
     drop(go);
     let _disconnected = rt.block_on(waiting).unwrap();
@@ -153,7 +153,7 @@ fn a_task_that_was_caught_and_asks_ends_with_its_runtime() {
                 task::checkpoint().await;
             }
         });
-        watch::until(|| metrics.preemption_lent_count() > 2);
+        watch::until(|| metrics.preemption_offload_count() > 2);
         match how {
             0 => drop(rt),
             1 => rt.shutdown_background(),

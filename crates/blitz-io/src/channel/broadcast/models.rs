@@ -21,7 +21,7 @@ fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>, waker: &Waker) -> Poll<F::
 
 /// Creates a receive that waits in the wait queue.
 #[track_caller]
-fn in_line(mut receiver: Receiver<u32>, waker: &Waker) -> Waiting {
+fn queued(mut receiver: Receiver<u32>, waker: &Waker) -> Waiting {
     let mut waiting: Waiting = Box::pin(async move { receiver.recv().await });
     assert!(poll(&mut waiting, waker).is_pending(), "there was something");
     waiting
@@ -37,7 +37,7 @@ struct Found {
 
 impl Found {
     /// Receives once; returns `false` if there was nothing.
-    fn look(&mut self, receiver: &mut Receiver<u32>) -> bool {
+    fn receive(&mut self, receiver: &mut Receiver<u32>) -> bool {
         match receiver.try_recv() {
             Ok(value) => {
                 // Values are their own positions, counted from 1.
@@ -71,9 +71,9 @@ fn overwrite_against_read_is_seen_whole_or_missed() {
             sender
         });
         let mut found = Found::default();
-        found.look(&mut receiver);
+        found.receive(&mut receiver);
         drop(other.join().unwrap());
-        while found.look(&mut receiver) {}
+        while found.receive(&mut receiver) {}
         assert_eq!(found.values.len() as u64 + found.lost, 2);
         assert_eq!(found.values.last(), Some(&2));
     });
@@ -85,9 +85,9 @@ fn a_first_value_is_seen_whole() {
         let (sender, mut receiver) = channel(2);
         let other = send(sender, 1);
         let mut found = Found::default();
-        found.look(&mut receiver);
+        found.receive(&mut receiver);
         drop(other.join().unwrap());
-        while found.look(&mut receiver) {}
+        while found.receive(&mut receiver) {}
         assert_eq!(found.values, [1]);
     });
 }
@@ -130,12 +130,12 @@ fn a_value_seen_by_all_leaves_its_slot_to_the_sender() {
         sender.send(1).unwrap();
         let other = thread::spawn(move || {
             let mut found = Found::default();
-            found.look(&mut receiver);
+            found.receive(&mut receiver);
             (found, receiver)
         });
         sender.send(2).unwrap();
         let (mut found, mut receiver) = other.join().unwrap();
-        while found.look(&mut receiver) {}
+        while found.receive(&mut receiver) {}
         assert_eq!(found.values.len() as u64 + found.lost, 2);
         assert!(sender.is_empty());
     });
@@ -183,10 +183,10 @@ fn a_receiver_overtaken_while_it_is_dropped_touches_nothing() {
         let mut found = Found::default();
         for value in 2..=3 {
             sender.send(value).unwrap();
-            while found.look(&mut other) {}
+            while found.receive(&mut other) {}
         }
         dropper.join().unwrap();
-        assert!(sender.is_empty(), "somebody is counted who has gone");
+        assert!(sender.is_empty(), "a receiver that is gone is counted");
         assert_eq!((found.values, found.lost), (vec![2, 3], 1));
     });
 }
@@ -259,14 +259,14 @@ fn a_recv_dropped_against_a_send_loses_no_value() {
 
 /// Uses more receivers than fit into a model's batch.
 #[test]
-fn a_batch_of_receivers_against_a_drop_wakes_the_rest() {
+fn a_wake_list_of_receivers_against_a_drop_wakes_the_rest() {
     model(|| {
         let (sender, receiver) = channel(1);
         let (counters, counter) =
             ([CountingWaker::new(), CountingWaker::new()], CountingWaker::new());
-        let first = in_line(receiver, &counters[0].waker());
-        let second = in_line(sender.subscribe(), &counter.waker());
-        let third = in_line(sender.subscribe(), &counters[1].waker());
+        let first = queued(receiver, &counters[0].waker());
+        let second = queued(sender.subscribe(), &counter.waker());
+        let third = queued(sender.subscribe(), &counters[1].waker());
         let dropper = thread::spawn(move || drop(second));
         sender.send(1).unwrap();
         assert!(counters.iter().all(|counter| counter.wake_count() == 1), "one was passed over");
@@ -277,15 +277,15 @@ fn a_batch_of_receivers_against_a_drop_wakes_the_rest() {
 }
 
 #[test]
-fn a_lagging_receiver_is_told_exactly_how_many() {
+fn a_lagging_receiver_learns_exactly_how_many_it_missed() {
     model(|| {
         let (sender, mut receiver) = channel(1);
         let other = send(sender, 3);
         let mut found = Found::default();
-        found.look(&mut receiver);
-        found.look(&mut receiver);
+        found.receive(&mut receiver);
+        found.receive(&mut receiver);
         drop(other.join().unwrap());
-        while found.look(&mut receiver) {}
+        while found.receive(&mut receiver) {}
         assert_eq!(found.values.len() as u64 + found.lost, 3);
         assert_eq!(found.values.last(), Some(&3));
     });
@@ -303,7 +303,7 @@ fn closed_against_the_last_receiver_ends() {
 }
 
 #[test]
-fn upgrade_against_the_last_sender_is_told() {
+fn upgrade_against_the_last_sender_is_seen() {
     model(|| {
         let (sender, mut receiver) = channel::<u32>(1);
         let weak = sender.downgrade();

@@ -13,7 +13,7 @@ use super::{
     shared::{Ahead, Shared},
 };
 use crate::{
-    channel::standing::{spare_for, stand},
+    channel::enqueue::{enqueue, spare_for},
     engine::{
         prim::{Arc, discard, is_panicking, weakened},
         wait::wait_queue::{Waiter, WaiterState},
@@ -172,8 +172,8 @@ impl<T> Receiver<T> {
             let position = until.wrapping_sub(behind).wrapping_add(ahead);
             let slot = self.shared.slot(position);
             let passed = catch_unwind(AssertUnwindSafe(|| {
-                if let Some(held) = slot.at(position, &self.shared.bucket) {
-                    held.pass();
+                if let Some(locked) = slot.at(position, &self.shared.bucket) {
+                    locked.pass();
                 }
             }));
             match (passed, &outcome) {
@@ -304,10 +304,10 @@ impl<T: Clone> Receiver<T> {
     /// Returns the value at this receiver's position, if it is stored there.
     #[inline]
     fn take(&mut self) -> Option<T> {
-        let held = self.shared.slot(self.next).at(self.next, &self.shared.bucket)?;
+        let locked = self.shared.slot(self.next).at(self.next, &self.shared.bucket)?;
         // The position moves first, so that a value with a `clone` that panics counts as seen.
         self.next = self.next.wrapping_add(1);
-        Some(held.see())
+        Some(locked.see())
     }
 
     /// Returns why there is no value at this receiver's position, or `None` if there is one.
@@ -380,10 +380,10 @@ impl<T: Clone> Recv<'_, T> {
         loop {
             let shared = &*receiver.shared;
             if weakened!("broadcast_empty_looks_again") && spare.is_some() {
-                let line = &mut shared.tail().line;
-                // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. This is
+                let waiters = &mut shared.tail().waiters;
+                // SAFETY: 1. of `enqueue`: we own the waiter, and `Drop` removes it. 2. This is
                 // the only wait queue that it joins.
-                let _ = unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) };
+                let _ = unsafe { enqueue(waiters, waiter, receiver.next, cx.waker(), &mut spare) };
                 return Poll::Pending;
             }
             let mut tail = shared.tail();
@@ -403,10 +403,10 @@ impl<T: Clone> Recv<'_, T> {
                 }
                 Ahead::Nothing => {}
             }
-            let line = &mut tail.line;
-            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. This is the
+            let waiters = &mut tail.waiters;
+            // SAFETY: 1. of `enqueue`: we own the waiter, and `Drop` removes it. 2. This is the
             // only wait queue that it joins.
-            if unsafe { stand(line, waiter, receiver.next, cx.waker(), &mut spare) } {
+            if unsafe { enqueue(waiters, waiter, receiver.next, cx.waker(), &mut spare) } {
                 drop(tail);
                 current::waits_for(WaitReason::Message);
                 return Poll::Pending;
@@ -450,7 +450,7 @@ impl<T> Drop for Recv<'_, T> {
 fn leave<T>(recv: Pin<&mut Recv<'_, T>>) {
     let (receiver, waiter) = recv.parts();
     // SAFETY: 1. of `remove`: we own the waiter. 2. This is the only wait queue that it joins.
-    let waker = unsafe { receiver.shared.tail().line.remove(waiter) };
+    let waker = unsafe { receiver.shared.tail().waiters.remove(waiter) };
     // The lock was released at the end of the statement above.
     drop(waker);
 }

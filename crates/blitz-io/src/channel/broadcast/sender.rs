@@ -6,7 +6,7 @@
 //! ring under the tail's lock.
 //!
 //! # Checked by
-//! `the_last_sender_against_recv_ends_it`, `upgrade_against_the_last_sender_is_told`;
+//! `the_last_sender_against_recv_ends_it`, `upgrade_against_the_last_sender_is_seen`;
 //! weakened as `broadcast_upgrade_refuses_zero`.
 
 use std::{
@@ -19,7 +19,7 @@ use std::{
 
 use super::{error::SendError, receiver::Receiver, shared::Shared};
 use crate::{
-    channel::standing::{spare_for, stand},
+    channel::enqueue::{enqueue, spare_for},
     engine::{
         prim::{
             Arc,
@@ -155,7 +155,7 @@ impl<T> Sender<T> {
         // receivers goes through every position from the one at which it subscribed, and passes
         // the rest when it is dropped.
         let old = unsafe { shared.slot(position).put(position, count, value, &shared.bucket) };
-        if tail.line.is_empty() || weakened!("broadcast_send_wakes") {
+        if tail.waiters.is_empty() || weakened!("broadcast_send_wakes") {
             drop(tail);
         } else {
             shared.wake_receivers(tail);
@@ -512,9 +512,9 @@ impl<T> Future for Closed<'_, T> {
                 }
                 return Poll::Ready(());
             }
-            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. `closers` is
+            // SAFETY: 1. of `enqueue`: we own the waiter, and `Drop` removes it. 2. `closers` is
             // the only wait queue that it joins.
-            if unsafe { stand(&mut tail.closers, waiter, (), cx.waker(), &mut spare) } {
+            if unsafe { enqueue(&mut tail.closers, waiter, (), cx.waker(), &mut spare) } {
                 drop(tail);
                 current::waits_for(WaitReason::Close);
                 return Poll::Pending;

@@ -25,8 +25,8 @@
 //!
 //! # Checked by
 //! `send_against_recv_is_never_left_waiting`, `the_last_sender_against_recv_ends_it`,
-//! `a_batch_of_receivers_against_a_drop_wakes_the_rest`,
-//! `a_lagging_receiver_is_told_exactly_how_many`,
+//! `a_wake_list_of_receivers_against_a_drop_wakes_the_rest`,
+//! `a_lagging_receiver_learns_exactly_how_many_it_missed`,
 //! `closed_against_the_last_receiver_ends`; weakened as `broadcast_empty_looks_again`,
 //! `broadcast_send_wakes`, `broadcast_close_wakes`, `broadcast_lag_counts`,
 //! `broadcast_last_receiver_wakes`.
@@ -67,7 +67,7 @@ pub(super) struct Tail {
     /// `true` once the last sender was dropped.
     pub(super) closed: bool,
     /// Waiting receivers, each with the position that it waits for.
-    pub(super) line: WaitQueue<u64>,
+    pub(super) waiters: WaitQueue<u64>,
     /// Senders that wait until the last receiver is dropped.
     pub(super) closers: WaitQueue<()>,
 }
@@ -102,7 +102,7 @@ impl<T> Shared<T> {
                 position: start,
                 receivers,
                 closed: false,
-                line: WaitQueue::new(),
+                waiters: WaitQueue::new(),
                 closers: WaitQueue::new(),
             }),
         }
@@ -145,9 +145,9 @@ impl<T> Shared<T> {
     pub(super) fn wake_receivers(&self, tail: StoreLockGuard<'_, Tail>) {
         let end = tail.position;
         self.wake(tail, |tail| {
-            let awaited = *tail.line.first()?;
+            let awaited = *tail.waiters.first()?;
             let due = tail.closed || end.wrapping_sub(awaited).cast_signed() > 0;
-            due.then(|| tail.line.dismiss_first())
+            due.then(|| tail.waiters.dismiss_first())
         });
     }
 
@@ -178,7 +178,7 @@ mod tests {
     use super::{ParkBucket, Shared};
 
     #[test]
-    fn what_a_receive_reads_shares_no_line_with_what_a_send_writes() {
+    fn what_a_receive_reads_shares_no_cache_line_with_what_a_send_writes() {
         const LINE: usize = 64;
         let end_of_bucket = offset_of!(Shared<u64>, bucket) + size_of::<ParkBucket>();
         let end_of_slots = offset_of!(Shared<u64>, slots) + size_of::<Box<[u64]>>();

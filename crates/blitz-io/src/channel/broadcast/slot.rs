@@ -110,7 +110,7 @@ impl<T> Slot<T> {
             // receiver is counted, so none passes R3.
             return unsafe { self.write(position, count, value) };
         }
-        let _held = self.lock(bucket);
+        let _locked = self.lock(bucket);
         // SAFETY: 1. of `write`: by our obligation 1 the caller holds the tail's lock. 2. We
         // hold the slot's lock.
         unsafe { self.write(position, count, value) }
@@ -138,35 +138,39 @@ impl<T> Slot<T> {
     ///
     /// The caller must be counted in that value, and must not have seen it.
     #[inline]
-    pub(super) fn at<'a>(&'a self, position: u64, bucket: &'a ParkBucket) -> Option<Held<'a, T>> {
+    pub(super) fn at<'a>(
+        &'a self,
+        position: u64,
+        bucket: &'a ParkBucket,
+    ) -> Option<LockedSlot<'a, T>> {
         let order = if weakened!("broadcast_stamp_acquire") { Relaxed } else { Acquire };
         // Acquire: sees the value of a sender that took no lock. Pairs with the Release in
         // `write`.
         if self.stamp.load(order) != position {
             return None;
         }
-        let held = self.lock(bucket);
+        let locked = self.lock(bucket);
         // Relaxed: a sender that overwrites a value in which we are counted had the slot's lock.
         let same = self.stamp.load(Relaxed) == position;
-        (same || weakened!("broadcast_stamp_again")).then_some(held)
+        (same || weakened!("broadcast_stamp_again")).then_some(locked)
     }
 
     #[inline]
-    fn lock<'a>(&'a self, bucket: &'a ParkBucket) -> Held<'a, T> {
+    fn lock<'a>(&'a self, bucket: &'a ParkBucket) -> LockedSlot<'a, T> {
         self.raw.lock(bucket);
-        Held { slot: self, bucket, left: None }
+        LockedSlot { slot: self, bucket, unseen: None }
     }
 }
 
 /// A locked slot that holds the value its holder looked for.
-pub(super) struct Held<'a, T> {
+pub(super) struct LockedSlot<'a, T> {
     slot: &'a Slot<T>,
     bucket: &'a ParkBucket,
     /// The new value of `remaining`, if the holder has counted itself off.
-    left: Option<u32>,
+    unseen: Option<u32>,
 }
 
-impl<T> Held<'_, T> {
+impl<T> LockedSlot<'_, T> {
     /// Clones the value and counts the holder off (R4 and R5).
     #[inline]
     pub(super) fn see(mut self) -> T
@@ -190,27 +194,27 @@ impl<T> Held<'_, T> {
     #[inline]
     fn count_off(&mut self) {
         // Relaxed: we hold the lock.
-        self.left = Some(self.slot.remaining.load(Relaxed) - 1);
+        self.unseen = Some(self.slot.remaining.load(Relaxed) - 1);
     }
 
     /// Stores the new count (the end of R5), and returns the value if no receiver wants it any
     /// more.
     #[inline]
     fn end(&mut self) -> Option<T> {
-        let left = self.left?;
-        let value = match left {
+        let unseen = self.unseen?;
+        let value = match unseen {
             // SAFETY: we hold the lock, so there is no other reference.
             0 => self.slot.value.with_mut(|value| unsafe { (*value).take() }),
             _ => None,
         };
         let order = if weakened!("broadcast_remaining_release") { Relaxed } else { Release };
         // Release: a sender that finds 0 may write the value. Pairs with the Acquire in `put`.
-        self.slot.remaining.store(left, order);
+        self.slot.remaining.store(unseen, order);
         value
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for LockedSlot<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let unwanted = self.end();

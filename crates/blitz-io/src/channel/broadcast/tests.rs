@@ -287,7 +287,7 @@ fn a_recv_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
 /// Guards against starvation: a future that is polled beside it may use up the budget of every
 /// poll.
 #[test]
-fn a_closed_without_budget_waits_in_line_and_is_put_off_once() {
+fn a_closed_without_budget_queues_and_is_deferred_once() {
     let (sender, receiver) = channel::<u32>(1);
     let counter = CountingWaker::new();
     let waker = counter.waker();
@@ -351,7 +351,7 @@ fn a_send_wakes_each_of_a_hundred_receivers_once() {
 
 /// Uses a waker that receives, and waits again, while it is being woken.
 #[test]
-fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
+fn a_waiter_that_waits_again_during_a_long_wake_is_not_woken_again() {
     struct Again {
         counter: Arc<CountingWaker>,
         again: std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>,
@@ -398,7 +398,7 @@ impl std::task::Wake for Act {
 }
 
 /// Creates a new receiver that waits in the wait queue.
-fn in_line(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn queued(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let mut receiver = sender.subscribe();
     let mut waiting = Box::pin(async move { drop(receiver.recv().await) });
     assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
@@ -408,7 +408,7 @@ fn in_line(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = (
 /// Stops the first send between two batches. Meanwhile other receivers join, and a second send
 /// stops at the first waker of its own batch: the second send must wake the rest.
 #[test]
-fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
+fn a_send_wakes_no_receiver_for_values_that_others_send_meanwhile() {
     // The size of a batch. If that grows, the timeout below ends the test.
     const BATCH: usize = 32;
     let patience = std::time::Duration::from_secs(20);
@@ -419,7 +419,7 @@ fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
     let first = Act::waker({
         let (sender, late) = (sender.clone(), late.clone());
         move || {
-            let waiting: Vec<_> = (0..2 * BATCH).map(|_| in_line(&sender, &late.waker())).collect();
+            let waiting: Vec<_> = (0..2 * BATCH).map(|_| queued(&sender, &late.waker())).collect();
             let second = thread::spawn(move || sender.send(2).unwrap());
             stops.recv_timeout(patience).unwrap();
             came.send((waiting, second)).unwrap();
@@ -429,9 +429,9 @@ fn a_send_wakes_nobody_for_what_others_send_meanwhile() {
         stopped.send(()).unwrap();
         let _ = goes.recv_timeout(patience);
     });
-    let mut waiting = vec![in_line(&sender, &first)];
-    waiting.extend((1..BATCH).map(|_| in_line(&sender, Waker::noop())));
-    waiting.push(in_line(&sender, &last));
+    let mut waiting = vec![queued(&sender, &first)];
+    waiting.extend((1..BATCH).map(|_| queued(&sender, Waker::noop())));
+    waiting.push(queued(&sender, &last));
     assert_eq!(sender.send(1).unwrap(), BATCH + 1);
     assert_eq!(late.wake_count(), 0, "the first send has served the second one's");
     go.send(()).unwrap();
@@ -470,10 +470,10 @@ struct Reference {
 }
 
 impl Reference {
-    fn recv(&mut self, who: usize, closed: bool) -> Result<u32, TryRecvError> {
+    fn recv(&mut self, which: usize, closed: bool) -> Result<u32, TryRecvError> {
         let (oldest, next) = (
             self.sent.len().saturating_sub(self.capacity),
-            self.next.get_mut(&who).expect("it lives"),
+            self.next.get_mut(&which).expect("it lives"),
         );
         if *next < oldest {
             let lost = (oldest - *next) as u64;
@@ -508,8 +508,8 @@ proptest! {
         let mut receivers = VecDeque::from([(0, receiver)]);
         let capacity = capacity.next_power_of_two();
         let mut model = Reference { sent: Vec::new(), capacity, next: HashMap::from([(0, 0)]) };
-        for (number, (step, who)) in (1u32..).zip(steps) {
-            let place = who % receivers.len().max(1);
+        for (number, (step, which)) in (1u32..).zip(steps) {
+            let place = which % receivers.len().max(1);
             match step {
                 0..=2 => {
                     let Some(sender) = senders.front() else { continue };
@@ -521,8 +521,8 @@ proptest! {
                     }
                 }
                 3..=5 => {
-                    let Some((who, receiver)) = receivers.get_mut(place) else { continue };
-                    let expected = model.recv(*who, senders.is_empty());
+                    let Some((which, receiver)) = receivers.get_mut(place) else { continue };
+                    let expected = model.recv(*which, senders.is_empty());
                     let found = if step == 3 {
                         receiver.try_recv()
                     } else {
@@ -548,8 +548,8 @@ proptest! {
                     model.next.insert(number as usize, model.sent.len());
                 }
                 7 => {
-                    if let Some((who, receiver)) = receivers.remove(place) {
-                        model.next.remove(&who);
+                    if let Some((which, receiver)) = receivers.remove(place) {
+                        model.next.remove(&which);
                         drop(receiver);
                     }
                 }
@@ -567,8 +567,8 @@ proptest! {
                 prop_assert_eq!(sender.is_empty(), model.wanted() == 0);
                 prop_assert_eq!(sender.receiver_count(), receivers.len());
             }
-            for (who, receiver) in &receivers {
-                prop_assert_eq!(receiver.len(), model.sent.len() - model.next[who]);
+            for (which, receiver) in &receivers {
+                prop_assert_eq!(receiver.len(), model.sent.len() - model.next[which]);
                 prop_assert_eq!(receiver.is_closed(), senders.is_empty());
             }
         }
@@ -578,7 +578,7 @@ proptest! {
 }
 
 #[test]
-fn under_load_every_receiver_sees_or_is_told_of_every_value() {
+fn under_load_every_receiver_sees_or_counts_every_value() {
     const SENDERS: u64 = 2;
     const EACH: u64 = 3_000;
     let (sender, receiver) = channel::<(u64, Box<u64>)>(8);
@@ -591,9 +591,9 @@ fn under_load_every_receiver_sees_or_is_told_of_every_value() {
                 let (mut count, mut last) = (0, [None; SENDERS as usize]);
                 loop {
                     match block_on(receiver.recv()) {
-                        Ok((who, number)) => {
-                            assert!(last[who as usize] < Some(*number), "out of order");
-                            last[who as usize] = Some(*number);
+                        Ok((which, number)) => {
+                            assert!(last[which as usize] < Some(*number), "out of order");
+                            last[which as usize] = Some(*number);
                             count += 1;
                         }
                         Err(RecvError::Lagged(lost)) => count += lost,
@@ -604,11 +604,11 @@ fn under_load_every_receiver_sees_or_is_told_of_every_value() {
         })
         .collect();
     let senders: Vec<_> = (0..SENDERS)
-        .map(|who| {
+        .map(|which| {
             let sender = sender.clone();
             thread::spawn(move || {
                 for number in 0..EACH {
-                    assert!(sender.send((who, Box::new(number))).is_ok());
+                    assert!(sender.send((which, Box::new(number))).is_ok());
                 }
             })
         })

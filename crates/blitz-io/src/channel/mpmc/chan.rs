@@ -5,7 +5,7 @@
 //! next one is read. The stamp of a slot says which side may use it:
 //!
 //! ```text
-//! who sends                                   who receives
+//! a sender                                    a receiver
 //! S1 the stamp is `tail`: free. Moves `tail`  R1 the stamp is `head` + 1: full. Moves
 //!    on; the slot is its own                     `head` on; the slot is its own
 //! S2 writes the value                         R2 reads the value
@@ -56,7 +56,7 @@
 //! `two_senders_share_the_only_slot`, `the_ring_wraps_while_it_is_used`,
 //! `close_against_send_and_recv_agrees`, `the_last_sender_goes_while_a_receiver_waits`,
 //! `a_waiter_dropped_against_a_wake_passes_it_on`,
-//! `a_sender_dropped_in_line_passes_the_room_on`,
+//! `a_sender_dropped_in_the_wait_queue_passes_the_room_on`,
 //! `the_last_receiver_goes_while_two_send`, `a_sender_waits_for_room`,
 //! `two_receivers_wait_for_two_messages`, `two_receivers_learn_of_the_close`,
 //! `two_senders_wait_for_two_places`, `two_receivers_take_each_message_once`,
@@ -417,13 +417,13 @@ impl<T> Chan<T> {
             // and R1.
             stamp.store(to, if planted { Relaxed } else { Release });
             if !weakened!("mpmc_publish_fences") {
-                // SeqCst: pairs with the fence in `Stand::wait`.
+                // SeqCst: pairs with the fence in `QueueWaiter::wait`.
                 fence(SeqCst);
             }
         } else {
             // SeqCst: publishes the slot, which pairs with the Acquire in S1 and R1, and comes
             // before the flags in the one total order, which pairs with the fence in
-            // `Stand::wait`.
+            // `QueueWaiter::wait`.
             stamp.store(to, SeqCst);
         }
     }
@@ -435,7 +435,7 @@ impl<T> Chan<T> {
         claimed.slot.value.with_mut(|place| unsafe { (*place).write(value) });
         Self::publish(&claimed.slot.stamp, claimed.stamp, weakened!("mpmc_send_publishes"));
         if self.for_message.flags() != 0 {
-            self.tell_receivers();
+            self.notify_receivers();
         }
     }
 
@@ -454,7 +454,7 @@ impl<T> Chan<T> {
 
     /// Wakes a waiting receiver, or drops the messages if all receivers are gone (S4).
     #[cold]
-    fn tell_receivers(&self) {
+    fn notify_receivers(&self) {
         let flags = self.for_message.flags();
         if flags & WAITING != 0 {
             self.for_message.wake_one();

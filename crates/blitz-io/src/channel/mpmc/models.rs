@@ -18,7 +18,7 @@ struct Waits<'a, R> {
     counter: Arc<CountingWaker>,
     /// How often its bell had rung when the future was polled last.
     heard: usize,
-    answer: Option<R>,
+    output: Option<R>,
 }
 
 impl<'a, R> Waits<'a, R> {
@@ -28,7 +28,7 @@ impl<'a, R> Waits<'a, R> {
             future: Box::pin(future),
             counter: CountingWaker::new(),
             heard: 0,
-            answer: None,
+            output: None,
         };
         waits.poll();
         waits
@@ -37,14 +37,14 @@ impl<'a, R> Waits<'a, R> {
     fn poll(&mut self) {
         self.heard = self.counter.wake_count();
         let waker = self.counter.waker();
-        if let Poll::Ready(answer) = self.future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            self.answer = Some(answer);
+        if let Poll::Ready(output) = self.future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            self.output = Some(output);
         }
     }
 
     /// Polls the future if its bell has rung, and returns `true` if it was polled.
     fn go_on(&mut self) -> bool {
-        let due = self.answer.is_none() && self.counter.wake_count() > self.heard;
+        let due = self.output.is_none() && self.counter.wake_count() > self.heard;
         if due {
             self.poll();
         }
@@ -155,13 +155,13 @@ fn a_waiter_dropped_against_a_wake_passes_it_on() {
         drop(first);
         other.join().unwrap();
         settle(&mut second);
-        assert_eq!(second[0].answer, Some(Some(1)), "asleep beside a message");
+        assert_eq!(second[0].output, Some(Some(1)), "asleep beside a message");
         drop((second, tx));
     });
 }
 
 #[test]
-fn a_sender_dropped_in_line_passes_the_room_on() {
+fn a_sender_dropped_in_the_wait_queue_passes_the_room_on() {
     model(|| {
         let (tx, rx) = channel(1);
         tx.try_send(0).unwrap();
@@ -174,7 +174,7 @@ fn a_sender_dropped_in_line_passes_the_room_on() {
         drop(first);
         let rx = other.join().unwrap();
         settle(&mut second);
-        assert_eq!(second[0].answer, Some(Ok(())), "asleep beside room");
+        assert_eq!(second[0].output, Some(Ok(())), "asleep beside room");
         assert_eq!(rx.try_recv(), Ok(2));
     });
 }
@@ -210,7 +210,7 @@ fn two_receivers_wait_for_two_messages() {
         let mut both = [Waits::new(rx.recv()), Waits::new(rx.recv())];
         other.join().unwrap();
         settle(&mut both);
-        let sum: i32 = both.iter().map(|one| one.answer.flatten().expect("asleep")).sum();
+        let sum: i32 = both.iter().map(|one| one.output.flatten().expect("asleep")).sum();
         assert_eq!(sum, 3);
     });
 }
@@ -229,7 +229,7 @@ fn two_senders_wait_for_two_places() {
         let mut both = [Waits::new(tx.send(3)), Waits::new(tx.send(4))];
         assert_eq!(other.join().unwrap() + taken, 3);
         settle(&mut both);
-        assert!(both.iter().all(|one| one.answer == Some(Ok(()))), "asleep beside room");
+        assert!(both.iter().all(|one| one.output == Some(Ok(()))), "asleep beside room");
         assert_eq!(rx.len(), 2);
     });
 }
@@ -246,8 +246,8 @@ fn two_receivers_learn_of_the_close() {
         let mut both = [Waits::new(rx.recv()), Waits::new(rx.recv())];
         let sent = other.join().unwrap();
         settle(&mut both);
-        let answers = both.map(|one| one.answer.expect("asleep beside a closed channel"));
-        assert_eq!(answers.iter().flatten().count(), usize::from(sent));
+        let outputs = both.map(|one| one.output.expect("asleep beside a closed channel"));
+        assert_eq!(outputs.iter().flatten().count(), usize::from(sent));
     });
 }
 
@@ -273,11 +273,11 @@ fn a_new_waker_of_a_receiver_is_woken() {
             tx
         });
         waits.poll();
-        while waits.answer.is_none() {
+        while waits.output.is_none() {
             waits.counter.wait();
             waits.poll();
         }
-        assert_eq!(waits.answer, Some(Some(1)));
+        assert_eq!(waits.output, Some(Some(1)));
         drop((other.join().unwrap(), old));
     });
 }

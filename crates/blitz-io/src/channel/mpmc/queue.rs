@@ -2,12 +2,12 @@
 //!
 //! # Protocol
 //! A thread that makes something available (a message, or free capacity) takes no lock to find
-//! out that no task waits for it. In the table, 'the line' is the wait queue, and a 'place' is a
+//! out that no task waits for it. In the table, 'the queue' is the wait queue, and a 'place' is a
 //! slot:
 //!
 //! ```text
-//! who makes something at a place             who waits for something at that place
-//! M1 writes the place's stamp, SeqCst        W1 joins the line and sets WAITING, locked
+//! the side that changes a place              the side that waits for that change
+//! M1 writes the place's stamp, SeqCst        W1 joins the queue and sets WAITING, locked
 //! M2 reads the flags, SeqCst                 W2 fence(SeqCst)
 //! M3 WAITING: locks, dismisses the first     W3 looks at the place's stamp once more
 //! ```
@@ -68,26 +68,26 @@ pub(super) const GONE: u32 = 1 << 1;
 /// The tasks that wait for one kind of event, and flags that can be read without the lock.
 pub(super) struct Queue {
     flags: AtomicU32,
-    line: StoreLock<WaitQueue<()>>,
+    waiters: StoreLock<WaitQueue<()>>,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { flags: AtomicU32::new(0), line: StoreLock::new(WaitQueue::new()) }
+        Self { flags: AtomicU32::new(0), waiters: StoreLock::new(WaitQueue::new()) }
     }
 
     /// Returns the flags (M2).
     #[inline]
     pub(super) fn flags(&self) -> u32 {
         // SeqCst: comes after the stamp in the one total order. Pairs with the fence in
-        // `Stand::wait`.
+        // `QueueWaiter::wait`.
         self.flags.load(SeqCst)
     }
 
     /// Sets GONE, because all handles of that side were dropped.
     pub(super) fn set_gone(&self) {
-        // SeqCst: ordered like WAITING in `Stand::wait`; the caller looks at the slots after a
-        // fence.
+        // SeqCst: ordered like WAITING in `QueueWaiter::wait`; the caller looks at the slots after
+        // a fence.
         self.flags.fetch_or(GONE, SeqCst);
     }
 
@@ -95,30 +95,30 @@ impl Queue {
     #[cold]
     pub(super) fn wake_one(&self) {
         let mut wake_list = WakeList::new();
-        let mut line = self.line.lock();
-        if !line.is_empty() {
-            wake_list.push(line.dismiss_first());
-            self.note(&line);
+        let mut waiters = self.waiters.lock();
+        if !waiters.is_empty() {
+            wake_list.push(waiters.dismiss_first());
+            self.note(&waiters);
         }
-        drop(line);
+        drop(waiters);
         wake_list.wake_all();
     }
 
     /// Dismisses and wakes all waiters, a batch at a time.
     #[cold]
     pub(super) fn wake_all(&self) {
-        let lock = || self.line.lock();
-        wake_each(lock(), lock, |line| {
-            line.first()?;
-            let waker = line.dismiss_first();
-            self.note(line);
+        let lock = || self.waiters.lock();
+        wake_each(lock(), lock, |waiters| {
+            waiters.first()?;
+            let waker = waiters.dismiss_first();
+            self.note(waiters);
             Some(waker)
         });
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock.
-    fn note(&self, line: &WaitQueue<()>) {
-        if line.is_empty() {
+    fn note(&self, waiters: &WaitQueue<()>) {
+        if waiters.is_empty() {
             // Relaxed: WAITING is set again only under the lock.
             self.flags.fetch_and(!WAITING, Relaxed);
         }
@@ -126,13 +126,13 @@ impl Queue {
 }
 
 /// A future's place in a wait queue, pinned in that future.
-pub(super) struct Stand<'a> {
+pub(super) struct QueueWaiter<'a> {
     queue: &'a Queue,
     /// The waiter, which joins this wait queue and no other.
     waiter: Waiter<()>,
 }
 
-impl<'a> Stand<'a> {
+impl<'a> QueueWaiter<'a> {
     #[inline]
     pub(super) fn new(queue: &'a Queue) -> Self {
         Self { queue, waiter: Waiter::new(()) }
@@ -170,7 +170,7 @@ impl<'a> Stand<'a> {
             return Poll::Pending;
         }
         match attempt() {
-            Some(answer) => Poll::Ready((answer, self.settle())),
+            Some(outcome) => Poll::Ready((outcome, self.settle())),
             None => self.wait(cx.waker(), attempt),
         }
     }
@@ -186,13 +186,13 @@ impl<'a> Stand<'a> {
         // the dismissal is forgotten, because the clone may panic.
         let waker = waker.clone();
         let dismissed = self.settle();
-        let mut line = self.queue.line.lock();
+        let mut waiters = self.queue.waiters.lock();
         // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
-        unsafe { line.join(self.waiter(), waker) };
+        unsafe { waiters.join(self.waiter(), waker) };
         // SeqCst: ordered before the fence for a thread that reads the flags. Pairs with the
         // load in `flags`.
         self.queue.flags.fetch_or(WAITING, SeqCst);
-        drop(line);
+        drop(waiters);
         if !weakened!("mpmc_waiter_fences") {
             // SeqCst: comes before or after the stamp of a thread that makes something
             // available. Pairs with the SeqCst store in `Chan::publish`.
@@ -202,7 +202,7 @@ impl<'a> Stand<'a> {
             return Poll::Pending;
         }
         match attempt() {
-            Some(answer) => Poll::Ready((answer, self.leave() || dismissed)),
+            Some(outcome) => Poll::Ready((outcome, self.leave() || dismissed)),
             None => Poll::Pending,
         }
     }
@@ -215,7 +215,7 @@ impl<'a> Stand<'a> {
         let waiter = self.waiter();
         // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
         // lock.
-        !unsafe { keep_waker(&self.queue.line, |line| line, waiter, waker) }
+        !unsafe { keep_waker(&self.queue.waiters, |waiters| waiters, waiter, waker) }
     }
 
     /// Prepares the waiter for another wait, and returns `true` if it was dismissed.
@@ -231,18 +231,18 @@ impl<'a> Stand<'a> {
     /// Leaves the wait queue, and returns `true` if the waiter was dismissed before.
     #[cold]
     fn leave(self: Pin<&Self>) -> bool {
-        let mut line = self.queue.line.lock();
+        let mut waiters = self.queue.waiters.lock();
         // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
-        let waker = unsafe { line.remove(self.waiter()) };
-        self.queue.note(&line);
-        drop(line);
+        let waker = unsafe { waiters.remove(self.waiter()) };
+        self.queue.note(&waiters);
+        drop(waiters);
         // Dropped outside of the lock, because a waker's drop runs user code.
         drop(waker);
         self.settle()
     }
 }
 
-impl Drop for Stand<'_> {
+impl Drop for QueueWaiter<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `self` was pinned if it was ever polled, and is not moved from here on.

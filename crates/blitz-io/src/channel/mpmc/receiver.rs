@@ -13,7 +13,7 @@ use std::{
 use super::{
     chan::{Chan, Refused},
     error::TryRecvError,
-    queue::Stand,
+    queue::QueueWaiter,
     weak::WeakReceiver,
 };
 use crate::{
@@ -91,7 +91,7 @@ impl<T> Receiver<T> {
     #[inline]
     pub fn recv(&self) -> impl Future<Output = Option<T>> {
         let chan = self.chan();
-        Receiving { chan, stand: Stand::new(&chan.for_message) }
+        Receiving { chan, queue_waiter: QueueWaiter::new(&chan.for_message) }
     }
 
     /// Receives the next message if one is queued, without waiting.
@@ -377,7 +377,7 @@ impl<T> Receiver<T> {
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 struct Receiving<'a, T> {
     chan: &'a Chan<T>,
-    stand: Stand<'a>,
+    queue_waiter: QueueWaiter<'a>,
 }
 
 impl<T> Future for Receiving<'_, T> {
@@ -386,15 +386,15 @@ impl<T> Future for Receiving<'_, T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.into_ref().get_ref();
-        let unit = ready!(this.stand.proceed(cx));
-        // SAFETY: `stand` is pinned with this future, and is not moved.
-        let stand = unsafe { Pin::new_unchecked(&this.stand) };
+        let unit = ready!(this.queue_waiter.proceed(cx));
+        // SAFETY: `queue_waiter` is pinned with this future, and is not moved.
+        let queue_waiter = unsafe { Pin::new_unchecked(&this.queue_waiter) };
         let attempt = || match this.chan.recv_now() {
             Ok(value) => Some(Some(value)),
             Err(Refused::Closed) => Some(None),
             Err(Refused::NotNow) => None,
         };
-        let Poll::Ready((answer, dismissed)) = stand.poll(cx, attempt) else {
+        let Poll::Ready((outcome, dismissed)) = queue_waiter.poll(cx, attempt) else {
             current::waits_for(WaitReason::Message);
             return Poll::Pending;
         };
@@ -402,7 +402,7 @@ impl<T> Future for Receiving<'_, T> {
         if dismissed {
             this.chan.pass_on_messages();
         }
-        Poll::Ready(answer)
+        Poll::Ready(outcome)
     }
 }
 

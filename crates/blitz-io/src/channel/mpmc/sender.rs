@@ -12,7 +12,7 @@ use std::{
 use super::{
     chan::{Chan, Refused},
     error::{SendError, TrySendError},
-    queue::Stand,
+    queue::QueueWaiter,
     weak::WeakSender,
 };
 use crate::{
@@ -95,7 +95,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
         let chan = self.chan();
-        Sending { chan, value: Some(value), stand: Stand::new(&chan.for_room) }
+        Sending { chan, value: Some(value), queue_waiter: QueueWaiter::new(&chan.for_room) }
     }
 
     /// Sends a message if there is free capacity now.
@@ -163,7 +163,7 @@ impl<T> Sender<T> {
     /// ```
     pub fn closed(&self) -> impl Future<Output = ()> {
         let chan = self.chan();
-        Closing { chan, stand: Stand::new(&chan.for_close) }
+        Closing { chan, queue_waiter: QueueWaiter::new(&chan.for_close) }
     }
 
     /// Closes the channel: later sends fail, but queued messages can still be received.
@@ -342,7 +342,7 @@ struct Sending<'a, T> {
     chan: &'a Chan<T>,
     /// `Some` until the message is sent or returned.
     value: Option<T>,
-    stand: Stand<'a>,
+    queue_waiter: QueueWaiter<'a>,
 }
 
 impl<T> Future for Sending<'_, T> {
@@ -350,16 +350,16 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: only the `stand` field is structurally pinned, and it is not moved.
+        // SAFETY: only the `queue_waiter` field is structurally pinned, and it is not moved.
         let this = unsafe { self.get_unchecked_mut() };
-        let unit = ready!(this.stand.proceed(cx));
-        // SAFETY: `stand` is pinned with this future.
-        let stand = unsafe { Pin::new_unchecked(&this.stand) };
+        let unit = ready!(this.queue_waiter.proceed(cx));
+        // SAFETY: `queue_waiter` is pinned with this future.
+        let queue_waiter = unsafe { Pin::new_unchecked(&this.queue_waiter) };
         let attempt = || match this.chan.send_from(&mut this.value) {
             Err(Refused::NotNow) => None,
-            answer => Some(answer),
+            outcome => Some(outcome),
         };
-        let Poll::Ready((answer, dismissed)) = stand.poll(cx, attempt) else {
+        let Poll::Ready((outcome, dismissed)) = queue_waiter.poll(cx, attempt) else {
             current::waits_for(WaitReason::Room);
             return Poll::Pending;
         };
@@ -367,7 +367,7 @@ impl<T> Future for Sending<'_, T> {
         if dismissed {
             this.chan.pass_on_room();
         }
-        Poll::Ready(match answer {
+        Poll::Ready(match outcome {
             Ok(()) => Ok(()),
             Err(_) => Err(SendError(this.value.take().expect("it was refused, not sent"))),
         })
@@ -378,7 +378,7 @@ impl<T> Future for Sending<'_, T> {
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 struct Closing<'a, T> {
     chan: &'a Chan<T>,
-    stand: Stand<'a>,
+    queue_waiter: QueueWaiter<'a>,
 }
 
 impl<T> Future for Closing<'_, T> {
@@ -386,10 +386,10 @@ impl<T> Future for Closing<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.into_ref().get_ref();
-        let unit = ready!(this.stand.proceed(cx));
-        // SAFETY: `stand` is pinned with this future, and is not moved.
-        let stand = unsafe { Pin::new_unchecked(&this.stand) };
-        if stand.poll(cx, || this.chan.is_closed().then_some(())).is_pending() {
+        let unit = ready!(this.queue_waiter.proceed(cx));
+        // SAFETY: `queue_waiter` is pinned with this future, and is not moved.
+        let queue_waiter = unsafe { Pin::new_unchecked(&this.queue_waiter) };
+        if queue_waiter.poll(cx, || this.chan.is_closed().then_some(())).is_pending() {
             current::waits_for(WaitReason::Close);
             return Poll::Pending;
         }

@@ -111,7 +111,7 @@ fn operations_take_budget_when_they_complete() {
 /// No other receiver is woken for the event that this one was dismissed for, and a future that
 /// is polled beside it may use up the budget of every poll.
 #[test]
-fn one_who_has_waited_needs_no_budget() {
+fn a_waiter_that_was_woken_needs_no_budget() {
     let (tx, rx) = channel(1);
     let none = Budget::Remaining(0);
     let counters = [CountingWaker::new(), CountingWaker::new()];
@@ -156,7 +156,7 @@ fn blocking_inside_async_code_panics_and_loses_nothing() {
 }
 
 #[test]
-fn a_send_that_is_polled_after_its_answer_panics_and_holds_nobody_up() {
+fn a_send_that_is_polled_after_completion_panics_and_blocks_no_other() {
     let (tx, rx) = channel(2);
     let mut sends: Boxed<'_, _> = Box::pin(tx.send(1));
     assert_eq!(poll(&mut sends, Waker::noop()), Poll::Ready(Ok(())));
@@ -257,7 +257,7 @@ fn waiters_are_woken_in_the_order_they_came() {
 }
 
 #[test]
-fn one_who_was_woken_too_late_waits_again() {
+fn a_waiter_that_was_woken_too_late_waits_again() {
     let (tx, rx) = channel(1);
     let counter = CountingWaker::new();
     let mut receiving: Boxed<'_, _> = Box::pin(rx.recv());
@@ -271,7 +271,7 @@ fn one_who_was_woken_too_late_waits_again() {
 }
 
 #[test]
-fn close_wakes_everybody() {
+fn close_wakes_all_waiters() {
     // More waiters than a batch of wakers on each side.
     let (tx, rx) = channel(1);
     tx.try_send(0).unwrap();
@@ -553,7 +553,7 @@ impl Pair {
     fn try_send(&mut self) {
         let token = self.token();
         let number = token.0;
-        let answer = self.senders[0].try_send(token).map_err(|error| match error {
+        let outcome = self.senders[0].try_send(token).map_err(|error| match error {
             TrySendError::Full(token) => (false, token.0),
             TrySendError::Closed(token) => (true, token.0),
         });
@@ -565,7 +565,7 @@ impl Pair {
             self.queued.push_back(number);
             Ok(())
         };
-        assert_eq!(answer, expected);
+        assert_eq!(outcome, expected);
     }
 
     fn try_recv(&mut self) {
@@ -625,9 +625,9 @@ impl Pair {
     fn poll_senders(&mut self) -> bool {
         for at in 0..self.sending.len() {
             let Some(polled) = self.sending[at].1.go_on() else { continue };
-            if let Poll::Ready(answer) = polled {
+            if let Poll::Ready(outcome) = polled {
                 let (number, _) = self.sending.remove(at);
-                match answer {
+                match outcome {
                     Ok(()) => {
                         assert!(!self.closed && self.queued.len() < self.capacity);
                         self.queued.push_back(number);
@@ -643,10 +643,10 @@ impl Pair {
     fn poll_receivers(&mut self) -> bool {
         for at in 0..self.receiving.len() {
             let Some(polled) = self.receiving[at].go_on() else { continue };
-            if let Poll::Ready(answer) = polled {
+            if let Poll::Ready(outcome) = polled {
                 drop(self.receiving.remove(at));
                 let expected = self.queued.pop_front();
-                assert_eq!(answer.map(|token| token.0), expected);
+                assert_eq!(outcome.map(|token| token.0), expected);
                 assert!(expected.is_some() || self.closed);
             }
             return true;

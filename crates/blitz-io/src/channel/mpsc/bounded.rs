@@ -19,8 +19,8 @@ use super::{
     blocks::{Blocks, Cursor},
     chan::{Chan, Owner, Queue, Strong, Weak},
     error::{SendError, TryRecvError, TrySendError},
-    room::{Entry, NotNow, Room, Roomy, Want, Wish},
-    sleeper::Sleeper,
+    receiver_waker::ReceiverWaker,
+    room::{AcquireRoom, Entry, NotNow, Room, RoomRequest, Roomy},
     slot::Slot,
 };
 use crate::{engine::wait::permits::MAX, sync::outside};
@@ -46,7 +46,7 @@ const LARGEST_RING: usize = 4 * 1024;
 pub(super) struct Bounded<T> {
     store: Store<T>,
     pub(super) room: Room,
-    receiver: Sleeper,
+    receiver: ReceiverWaker,
 }
 
 enum Store<T> {
@@ -73,10 +73,13 @@ impl<T> Bounded<T> {
         let room = Room::new(capacity, is_ring);
         if is_ring {
             let cursor = Cursor { head: 0, block: std::ptr::null_mut() };
-            return (Self { room, store: Store::Ring(slots), receiver: Sleeper::new() }, cursor);
+            return (
+                Self { room, store: Store::Ring(slots), receiver: ReceiverWaker::new() },
+                cursor,
+            );
         }
         let (blocks, cursor) = Blocks::new(0);
-        (Self { room, store: Store::Blocks(blocks), receiver: Sleeper::new() }, cursor)
+        (Self { room, store: Store::Blocks(blocks), receiver: ReceiverWaker::new() }, cursor)
     }
 
     /// Returns the slot of a position in the ring.
@@ -146,10 +149,10 @@ impl<T> Roomy for Bounded<T> {
     }
 
     #[cold]
-    fn rouse(&self) {
-        // SAFETY: 1. of `rouse`: the channel is closed and every permit is free, so no sender is
-        // sending and none will.
-        unsafe { super::chan::rouse(self) };
+    fn wake_receiver(&self) {
+        // SAFETY: 1. of `wake_receiver`: the channel is closed and every permit is free, so no
+        // sender is sending and none will.
+        unsafe { super::chan::wake_receiver(self) };
     }
 }
 
@@ -234,7 +237,7 @@ unsafe impl<T> Queue<T> for Bounded<T> {
     }
 
     #[inline]
-    fn receiver(&self) -> &Sleeper {
+    fn receiver(&self) -> &ReceiverWaker {
         &self.receiver
     }
 }
@@ -415,7 +418,7 @@ pub struct OwnedPermit<T> {
 /// ```
 pub struct PermitIterator<'a, T> {
     chan: &'a Strong<T, Bounded<T>>,
-    left: usize,
+    remaining: usize,
 }
 
 impl<T> Receiver<T> {
@@ -776,7 +779,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> + use<'_, T> {
         let queue = &self.chan.queue;
-        Sending { queue, wish: Wish::new(queue, Want::Send), value: Some(value) }
+        Sending { queue, acquire: AcquireRoom::new(queue, RoomRequest::Send), value: Some(value) }
     }
 
     /// Waits until the receiver is closed or dropped.
@@ -820,7 +823,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         let queue = &self.chan.queue;
-        match queue.try_enter(Want::Send) {
+        match queue.try_enter(RoomRequest::Send) {
             Ok(entry) => queue.put(entry, message).map_err(TrySendError::Closed),
             Err(NotNow::Closed) => Err(TrySendError::Closed(message)),
             Err(NotNow::Full) => Err(TrySendError::Full(message)),
@@ -948,7 +951,7 @@ impl<T> Sender<T> {
     /// });
     /// ```
     pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
-        self.wish(1).await?;
+        self.acquire(1).await?;
         Ok(Permit { chan: &self.chan })
     }
 
@@ -982,8 +985,8 @@ impl<T> Sender<T> {
         if n > self.max_capacity() {
             return Err(SendError(()));
         }
-        self.wish(n).await?;
-        Ok(PermitIterator { chan: &self.chan, left: n })
+        self.acquire(n).await?;
+        Ok(PermitIterator { chan: &self.chan, remaining: n })
     }
 
     /// Waits for capacity for one message and moves the sender into the permit.
@@ -1012,12 +1015,12 @@ impl<T> Sender<T> {
     /// });
     /// ```
     pub async fn reserve_owned(self) -> Result<OwnedPermit<T>, SendError<()>> {
-        self.wish(1).await?;
+        self.acquire(1).await?;
         Ok(OwnedPermit { sender: self })
     }
 
-    async fn wish(&self, count: usize) -> Result<(), SendError<()>> {
-        match Wish::new(&self.chan.queue, Want::Permits(count)).await {
+    async fn acquire(&self, count: usize) -> Result<(), SendError<()>> {
+        match AcquireRoom::new(&self.chan.queue, RoomRequest::Permits(count)).await {
             Ok(_) => Ok(()),
             Err(_) => Err(SendError(())),
         }
@@ -1025,8 +1028,8 @@ impl<T> Sender<T> {
 
     /// Reserves capacity for `count` messages if it is free now.
     #[inline]
-    fn try_wish(&self, count: usize) -> Result<(), TrySendError<()>> {
-        match self.chan.queue.try_enter(Want::Permits(count)) {
+    fn try_acquire(&self, count: usize) -> Result<(), TrySendError<()>> {
+        match self.chan.queue.try_enter(RoomRequest::Permits(count)) {
             Ok(_) => Ok(()),
             Err(NotNow::Closed) => Err(TrySendError::Closed(())),
             Err(NotNow::Full) => Err(TrySendError::Full(())),
@@ -1053,7 +1056,7 @@ impl<T> Sender<T> {
     /// ```
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
-        self.try_wish(1)?;
+        self.try_acquire(1)?;
         Ok(Permit { chan: &self.chan })
     }
 
@@ -1081,8 +1084,8 @@ impl<T> Sender<T> {
         if n > self.max_capacity() {
             return Err(TrySendError::Full(()));
         }
-        self.try_wish(n)?;
-        Ok(PermitIterator { chan: &self.chan, left: n })
+        self.try_acquire(n)?;
+        Ok(PermitIterator { chan: &self.chan, remaining: n })
     }
 
     /// Reserves capacity for one message if it is free, and moves the sender into the permit.
@@ -1107,7 +1110,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.capacity(), 1);
     /// ```
     pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
-        match self.try_wish(1) {
+        match self.try_acquire(1) {
             Ok(()) => Ok(OwnedPermit { sender: self }),
             Err(TrySendError::Full(())) => Err(TrySendError::Full(self)),
             Err(TrySendError::Closed(())) => Err(TrySendError::Closed(self)),
@@ -1323,12 +1326,12 @@ impl<'a, T> Iterator for PermitIterator<'a, T> {
     type Item = Permit<'a, T>;
 
     fn next(&mut self) -> Option<Permit<'a, T>> {
-        self.left = self.left.checked_sub(1)?;
+        self.remaining = self.remaining.checked_sub(1)?;
         Some(Permit { chan: self.chan })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.remaining, Some(self.remaining))
     }
 }
 
@@ -1337,13 +1340,13 @@ impl<T> FusedIterator for PermitIterator<'_, T> {}
 
 impl<T> Drop for PermitIterator<'_, T> {
     fn drop(&mut self) {
-        self.chan.queue.release(self.left);
+        self.chan.queue.release(self.remaining);
     }
 }
 
 impl<T> fmt::Debug for PermitIterator<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PermitIterator").field("capacity", &self.left).finish_non_exhaustive()
+        f.debug_struct("PermitIterator").field("capacity", &self.remaining).finish_non_exhaustive()
     }
 }
 
@@ -1444,7 +1447,7 @@ pin_project_lite::pin_project! {
     struct Sending<'a, T> {
         queue: &'a Bounded<T>,
         #[pin]
-        wish: Wish<'a, Bounded<T>>,
+        acquire: AcquireRoom<'a, Bounded<T>>,
         // `Some` until the future completes.
         value: Option<T>,
     }
@@ -1458,7 +1461,7 @@ impl<T> Future for Sending<'_, T> {
         let this = self.project();
         // Checked before the poll can claim a position, because a claimed position must be used.
         assert!(this.value.is_some(), "`send` was polled after it was done: await it once");
-        let entry = ready!(this.wish.poll(cx));
+        let entry = ready!(this.acquire.poll(cx));
         let Some(value) = this.value.take() else { unreachable!("it was there") };
         Poll::Ready(match entry {
             Ok(entry) => this.queue.put(entry, value).map_err(SendError),

@@ -11,7 +11,7 @@
 //! *The receiver waits.*
 //! ```text
 //! R1 the slot of the next message is ready: takes it, done
-//! R2 lends its waker
+//! R2 hands over its waker
 //! R3 marks the slot AWAITED; found READY instead: as R1
 //! R4 looks whether the channel is over: closed, and nothing can come any more
 //! R5 looks whether there are senders; none: looks at the slot a last time
@@ -76,7 +76,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{blocks::Cursor, error::TryRecvError, sleeper::Sleeper, slot::Slot};
+use super::{blocks::Cursor, error::TryRecvError, receiver_waker::ReceiverWaker, slot::Slot};
 use crate::engine::{
     prim::{
         AtomicUsize,
@@ -150,7 +150,7 @@ pub(super) unsafe trait Queue<T> {
     unsafe fn tail_slot(&self) -> &Slot<T>;
 
     /// Returns the place of the receiver's waker.
-    fn receiver(&self) -> &Sleeper;
+    fn receiver(&self) -> &ReceiverWaker;
 }
 
 /// Wakes the receiver if it waits, because no message will do that any more.
@@ -158,13 +158,13 @@ pub(super) unsafe trait Queue<T> {
 /// # Safety
 /// 1. No sender is sending, and none will.
 #[cold]
-pub(super) unsafe fn rouse<T, Q: Queue<T>>(queue: &Q) {
+pub(super) unsafe fn wake_receiver<T, Q: Queue<T>>(queue: &Q) {
     // A batch contains panics of wakers, which is required because this runs in drops.
     let mut wake_list = WakeList::new();
     // SAFETY: 1. of `tail_slot`: by our obligation 1 no sender is sending and none will. 1. of
-    // `take`: `Slot::rouse` removed AWAITED.
+    // `take`: `Slot::wake_receiver` removed AWAITED.
     unsafe {
-        if queue.tail_slot().rouse() {
+        if queue.tail_slot().wake_receiver() {
             queue.receiver().take().into_iter().for_each(|waker| wake_list.push(waker));
         }
     }
@@ -281,9 +281,9 @@ impl<Q> Chan<Q> {
     {
         self.queue.close();
         let lock = || self.closing.lock();
-        wake_each(lock(), lock, |line| {
-            line.first()?;
-            Some(line.dismiss_first())
+        wake_each(lock(), lock, |waiters| {
+            waiters.first()?;
+            Some(waiters.dismiss_first())
         });
     }
 
@@ -335,7 +335,8 @@ pub(super) struct Weak<T, Q: Queue<T>> {
 pub(super) struct Owner<T, Q: Queue<T>> {
     chan: NonNull<Chan<Q>>,
     cursor: Cursor<T>,
-    /// The position at which the receiver marked its slot AWAITED; its waker is lent since then.
+    /// The position at which the receiver marked its slot AWAITED; its waker is handed over since
+    /// then.
     awaited: Option<u64>,
 }
 
@@ -411,8 +412,9 @@ impl<T, Q: Queue<T>> Strong<T, Q> {
         if weakened!("chan_last_sender_wakes") {
             return;
         }
-        // SAFETY: 1. of `rouse`: all senders were dropped, so none is sending and none will.
-        unsafe { rouse(&self.queue) };
+        // SAFETY: 1. of `wake_receiver`: all senders were dropped, so none is sending and none
+        // will.
+        unsafe { wake_receiver(&self.queue) };
     }
 }
 
@@ -527,8 +529,8 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         if !weakened!("chan_wait_settles") {
             self.queue.settle();
         }
-        // SAFETY: 1. of `lend`: we are the receiver, and `reclaim` got the waker back.
-        unsafe { self.queue.receiver().lend(cx.waker()) };
+        // SAFETY: 1. of `hand_over`: we are the receiver, and `reclaim` got the waker back.
+        unsafe { self.queue.receiver().hand_over(cx.waker()) };
         if self.slot().expect() {
             return Poll::Ready(());
         }
@@ -540,12 +542,12 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         Poll::Pending
     }
 
-    /// Gets the waker back, if it is lent.
+    /// Gets the waker back, if it is handed over.
     #[inline]
     fn reclaim(&mut self) {
         let Some(position) = self.awaited.take() else { return };
         // If the position has changed, the sender that filled the slot has the waker, or had it.
-        let ours = position == self.cursor.head && self.slot().rouse();
+        let ours = position == self.cursor.head && self.slot().wake_receiver();
         if !ours {
             self.queue.receiver().wait_for_taker();
         }
@@ -699,16 +701,16 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
         }
         // Cloned before the lock is taken, because a waker's clone runs user code.
         let waker = cx.waker().clone();
-        let mut line = chan.closing.lock();
+        let mut waiters = chan.closing.lock();
         if chan.queue.is_closed() && !weakened!("chan_closed_looks_again") {
             // The lock is released before the waker is dropped, because that drop runs user
             // code.
-            drop(line);
+            drop(waiters);
             drop(waker);
             return Poll::Ready(());
         }
         // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
-        unsafe { line.join(waiter, waker) };
+        unsafe { waiters.join(waiter, waker) };
         Poll::Pending
     }
 
@@ -717,8 +719,9 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
         let (chan, waiter) = self.waiter();
         // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
         // lock.
-        let left = unsafe { keep_waker(&chan.closing, |line| line, waiter, cx.waker()) };
-        if left { Poll::Ready(()) } else { Poll::Pending }
+        let is_dismissed =
+            unsafe { keep_waker(&chan.closing, |waiters| waiters, waiter, cx.waker()) };
+        if is_dismissed { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

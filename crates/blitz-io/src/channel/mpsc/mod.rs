@@ -41,7 +41,7 @@
 //! # Inside
 //!
 //! - `slot`: how the sender of one message and the receiver synchronize.
-//! - `sleeper`: the waker of the receiver.
+//! - `receiver_waker`: the waker of the receiver.
 //! - `room`: permits and positions of a bounded channel, and its wait queue of senders.
 //! - `blocks`: the queue of an unbounded channel, and of bounded ones with a large capacity.
 //! - `chan`: the reference-counted handles, the receiver, and the end of a channel.
@@ -49,7 +49,7 @@
 pub mod error;
 
 mod slot;
-mod sleeper;
+mod receiver_waker;
 mod blocks;
 mod room;
 mod chan;

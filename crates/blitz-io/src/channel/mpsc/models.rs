@@ -51,7 +51,7 @@ fn drain_unbounded<T>(receiver: &mut UnboundedReceiver<T>) -> Vec<T> {
 }
 
 /// Creates a send that waits for capacity in the wait queue.
-fn in_line(sender: Sender<usize>, message: usize) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+fn queued(sender: Sender<usize>, message: usize) -> Pin<Box<dyn Future<Output = bool> + Send>> {
     let mut waiting: Pin<Box<dyn Future<Output = bool> + Send>> =
         Box::pin(async move { sender.send(message).await.is_ok() });
     assert!(poll(waiting.as_mut()).is_pending(), "there was room");
@@ -122,7 +122,7 @@ fn a_new_waker_against_the_drop_of_the_last_sender_is_woken() {
 }
 
 /// The sender that must wake may be slow to take the waker: the receiver is two messages further
-/// by then, and lends it again.
+/// by then, and hands it over again.
 #[test]
 fn a_waker_that_is_still_out_is_waited_for() {
     model(|| {
@@ -179,7 +179,7 @@ fn a_waiting_sender_dropped_against_a_recv() {
     model(|| {
         let (sender, mut receiver) = channel(1);
         sender.try_send(1).unwrap();
-        let (first, second) = (in_line(sender.clone(), 2), in_line(sender.clone(), 3));
+        let (first, second) = (queued(sender.clone(), 2), queued(sender.clone(), 3));
         let dropper = thread::spawn(move || drop(first));
         assert_eq!(block_on(receiver.recv()), Some(1));
         assert!(block_on(second), "the room did not pass on");
@@ -192,12 +192,12 @@ fn a_waiting_sender_dropped_against_a_recv() {
 /// A permit that is handed over in the wait queue does not pass through the word. Here the other
 /// permit claims the slot that was emptied for it.
 #[test]
-fn a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it() {
+fn a_slot_emptied_for_a_waiter_is_seen_by_the_sender_that_claims_it() {
     model(|| {
         let (sender, mut receiver) = channel(2);
         let permit = sender.clone().try_reserve_owned().unwrap();
         sender.try_send(1).unwrap();
-        let (mut first, second) = (in_line(sender.clone(), 2), in_line(sender.clone(), 3));
+        let (mut first, second) = (queued(sender.clone(), 2), queued(sender.clone(), 3));
         let others = [
             thread::spawn(move || _ = poll(first.as_mut())),
             thread::spawn(move || drop(permit.send(4))),
@@ -216,13 +216,13 @@ fn poll_without_budget<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Outpu
 }
 
 #[test]
-fn a_sender_without_budget_takes_its_place_in_line() {
+fn a_sender_without_budget_joins_the_wait_queue() {
     model(|| {
         let (sender, mut receiver) = channel(1);
         sender.try_send(1).unwrap();
         let mut first = Box::pin(sender.send(2));
         assert!(poll_without_budget(first.as_mut()).is_pending());
-        let mut second = in_line(sender.clone(), 3);
+        let mut second = queued(sender.clone(), 3);
         let other = thread::spawn(move || {
             assert_eq!(receiver.try_recv(), Ok(1));
             receiver
@@ -309,7 +309,7 @@ fn a_grant_dropped_after_close_ends_the_receiver() {
     model(|| {
         let (sender, mut receiver) = channel(1);
         sender.try_send(1).unwrap();
-        let waiting = in_line(sender.clone(), 2);
+        let waiting = queued(sender.clone(), 2);
         assert_eq!(receiver.try_recv(), Ok(1));
         receiver.close();
         let dropper = thread::spawn(move || drop(waiting));
@@ -339,11 +339,11 @@ fn close_against_a_waiting_sender() {
 /// middle, and a permit comes back then. It goes to a sender that is still in the wait queue, or
 /// to none.
 #[test]
-fn close_of_a_long_line_against_a_permit_that_comes_back() {
+fn close_of_a_long_wait_queue_against_a_permit_that_comes_back() {
     model(|| {
         let (sender, mut receiver) = channel(1);
         let permit = sender.clone().try_reserve_owned().unwrap();
-        let waiting = [1, 2, 3].map(|n| in_line(sender.clone(), n));
+        let waiting = [1, 2, 3].map(|n| queued(sender.clone(), n));
         let other = thread::spawn(move || drop(permit.release()));
         receiver.close();
         let sent = waiting.map(|waiting| usize::from(block_on(waiting)));

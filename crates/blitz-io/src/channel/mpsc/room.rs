@@ -11,17 +11,17 @@
 //! capacity has blocks, which count their positions themselves, so the permits have the whole
 //! word.
 //!
-//! In the tables, 'the line' is the wait queue of senders, and 'who' is any thread.
+//! In the tables, 'the queue' is the wait queue of senders.
 //!
 //! ```text
-//! who wants to send                         who gives permits back: the receiver
+//! a sender                                  a thread that gives permits back: the receiver
 //! A1 a permit is free: takes it, and the    R1 not WAITING: adds them, done
-//!    position too if the message is there   R2 WAITING: locks the line
-//! A2 locks the line                         R3 gives them to the first in line, who
+//!    position too if the message is there   R2 WAITING: locks the queue
+//! A2 locks the queue                        R3 gives them to the first waiter, which
 //! A3 enough are free now: takes them           leaves when it has all it wants; then to
 //! A4 takes what is free and sets WAITING,      the next
-//!    in one exchange                        R4 the line is empty: clears WAITING and adds
-//! A5 joins the line                            the rest, in one exchange
+//!    in one exchange                        R4 the queue is empty: clears WAITING and adds
+//! A5 joins the queue                           the rest, in one exchange
 //! A6 has a permit, and now a message:
 //!    takes a position, if not SEALED
 //! ```
@@ -44,8 +44,8 @@
 //! The free permits, the permits held, and the messages between head and tail always add up to
 //! the capacity, except for messages that a receiver has taken and not reported (below). So
 //! 'CLOSED and all permits free' shows in a single read that nothing is queued and no sender may
-//! send. The thread that gives the last permit back then wakes the receiver, which had lent its
-//! waker before it read the word.
+//! send. The thread that gives the last permit back then wakes the receiver, which had handed over
+//! its waker before it read the word.
 //!
 //! **The receiver of a long channel gives back late.** With an exchange of the word for each
 //! message, the receiver's CPU core and the senders' would contend for one cache line. So the
@@ -53,12 +53,12 @@
 //! that finds too few permits collects them from that count. The two must not miss each other:
 //!
 //! ```text
-//! who waits, under the lock                 the receiver
-//! C1 joins the line and sets `wanted`       T1 counts what it took
+//! a waiter, under the lock                  the receiver
+//! C1 joins the queue and sets `wanted`       T1 counts what it took
 //! C2 fence                                  T2 fence
 //! C3 collects: the count is not what it     T3 reads `wanted`: set, so it collects
-//!    was told, and the rest goes to the        under the lock
-//!    first in line
+//!    was given back; the rest goes to the      under the lock
+//!    first waiter
 //! ```
 //! One of C2 and T2 comes first: either C3 sees T1, or T3 sees C1. The count that was last
 //! reported is kept under the lock, so nothing is collected twice. After a close `wanted` stays
@@ -91,14 +91,14 @@
 //! # Checked by
 //! `two_senders_and_room_for_one_hand_over`, `a_waiting_sender_dropped_against_a_recv`,
 //! `a_permit_dropped_after_close_ends_the_receiver`, `close_against_a_waiting_sender`,
-//! `close_of_a_long_line_against_a_permit_that_comes_back`,
+//! `close_of_a_long_wait_queue_against_a_permit_that_comes_back`,
 //! `the_last_permit_of_a_long_channel_against_a_recv_ends_it`,
 //! `a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once`,
 //! `a_part_of_many_against_close_ends_the_receiver`,
-//! `a_slot_emptied_for_one_in_line_is_seen_by_whoever_claims_it`,
+//! `a_slot_emptied_for_a_waiter_is_seen_by_the_sender_that_claims_it`,
 //! `the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it`,
 //! `the_last_sender_against_a_recv_that_serves_the_forgotten_ends_it`,
-//! `a_sender_without_budget_takes_its_place_in_line`,
+//! `a_sender_without_budget_joins_the_wait_queue`,
 //! `a_sender_without_budget_against_a_recv_is_served`,
 //! `a_sender_that_waits_against_a_late_give_back_is_served`,
 //! `the_last_sender_dropped_against_a_late_give_back_ends_it`; weakened as
@@ -153,9 +153,9 @@ pub(super) const MOST_OF_A_RING: usize = (1 << (TAIL_SHIFT - SHIFT)) - 1;
 /// messages.
 const LATE_FROM: usize = if cfg!(blitz_loom) { 2 } else { 16 };
 
-/// Bits of `wanted`: a sender is in the wait queue, or (`BY_THE_CLOSE`) the channel is closed.
-const BY_THE_LINE: u32 = 1;
-const BY_THE_CLOSE: u32 = 1 << 1;
+/// Bits of `wanted`: a sender is in the wait queue, or (`BY_CLOSE`) the channel is closed.
+const BY_WAITERS: u32 = 1;
+const BY_CLOSE: u32 = 1 << 1;
 
 /// Permits, positions and wait queue of a bounded channel.
 ///
@@ -168,7 +168,7 @@ pub(super) struct Room {
     /// The position at which the tail wraps to zero; zero for a channel that has blocks.
     lap: u64,
     capacity: usize,
-    desk: StoreLock<Desk>,
+    state: StoreLock<RoomState>,
     /// The number of messages that the receiver has taken, if it gives permits back late.
     ///
     /// Only the receiver writes it.
@@ -181,10 +181,10 @@ pub(super) struct Room {
 }
 
 /// The data behind the lock of a [`Room`].
-struct Desk {
-    line: WaitQueue<Need>,
+struct RoomState {
+    waiters: WaitQueue<Need>,
     /// The part of `taken` that was already given back as permits.
-    told: usize,
+    given_back: usize,
 }
 
 /// A queue that has a [`Room`]: a bounded queue.
@@ -192,29 +192,29 @@ pub(super) trait Roomy {
     fn room(&self) -> &Room;
 
     /// Wakes the receiver, because the channel is closed and the last permit came back.
-    fn rouse(&self);
+    fn wake_receiver(&self);
 
     /// Gives permits back, to waiting senders first.
     #[inline]
     fn release(&self, count: usize) {
         if self.room().release(count) {
-            self.rouse();
+            self.wake_receiver();
         }
     }
 
-    /// Takes what `want` says, without waiting, and collects late permits if it has to.
+    /// Takes what `request` says, without waiting, and collects late permits if it has to.
     #[inline]
-    fn try_enter(&self, want: Want) -> Result<Entry, NotNow> {
-        match self.room().enter(want) {
-            Err(NotNow::Full) if self.room().is_late() => self.try_enter_again(want),
+    fn try_enter(&self, request: RoomRequest) -> Result<Entry, NotNow> {
+        match self.room().enter(request) {
+            Err(NotNow::Full) if self.room().is_late() => self.try_enter_again(request),
             entered => entered,
         }
     }
 
     #[cold]
-    fn try_enter_again(&self, want: Want) -> Result<Entry, NotNow> {
+    fn try_enter_again(&self, request: RoomRequest) -> Result<Entry, NotNow> {
         self.collect();
-        self.room().enter(want)
+        self.room().enter(request)
     }
 
     /// Returns the number of free permits; zero while any sender waits.
@@ -225,8 +225,8 @@ pub(super) trait Roomy {
 
     fn collect(&self) {
         if self.room().is_late() {
-            let left = self.room().collect_all();
-            self.release(left);
+            let remaining = self.room().collect_all();
+            self.release(remaining);
         }
     }
 }
@@ -264,19 +264,19 @@ pub(super) enum Entry {
 
 /// Request of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum RoomRequest {
     /// Sends one message, which is at hand. In a ring that claims the position, too.
     Send,
     /// Reserves this number of permits.
     Permits(usize),
 }
 
-impl Want {
+impl RoomRequest {
     #[inline]
     fn count(self) -> usize {
         match self {
-            Want::Send => 1,
-            Want::Permits(count) => count,
+            RoomRequest::Send => 1,
+            RoomRequest::Permits(count) => count,
         }
     }
 }
@@ -302,7 +302,7 @@ impl Room {
             mask,
             lap: if is_ring { 2 * capacity as u64 } else { 0 },
             capacity,
-            desk: StoreLock::new(Desk { line: WaitQueue::new(), told: 0 }),
+            state: StoreLock::new(RoomState { waiters: WaitQueue::new(), given_back: 0 }),
             taken: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
         }
@@ -383,18 +383,18 @@ impl Room {
 
     /// Returns the word after an entry, and the entry; the word must have enough free permits.
     #[inline]
-    fn entered(&self, now: u64, want: Want) -> (u64, Entry) {
-        let next = now - want.count() as u64 * ONE;
-        if want == Want::Send && self.lap != 0 {
+    fn entered(&self, now: u64, request: RoomRequest) -> (u64, Entry) {
+        let next = now - request.count() as u64 * ONE;
+        if request == RoomRequest::Send && self.lap != 0 {
             (self.step(next), Entry::At(now >> TAIL_SHIFT))
         } else {
             (next, Entry::Permit)
         }
     }
 
-    /// Takes permits if enough are free, and with [`Want::Send`] a position of a ring (A1).
+    /// Takes permits if enough are free, and with [`RoomRequest::Send`] a position of a ring (A1).
     #[inline]
-    pub(super) fn enter(&self, want: Want) -> Result<Entry, NotNow> {
+    pub(super) fn enter(&self, request: RoomRequest) -> Result<Entry, NotNow> {
         let order = if weakened!("room_take_acquire") { Relaxed } else { Acquire };
         // Acquire, here and below: a thread that sees CLOSED sees what was done before, and one
         // that takes a permit sees the slot emptied. Pairs with the AcqRel in `close` and the
@@ -405,10 +405,10 @@ impl Room {
                 return Err(NotNow::Closed);
             }
             // While any sender waits no permit is free.
-            if self.count_free(now) < want.count() {
+            if self.count_free(now) < request.count() {
                 return Err(NotNow::Full);
             }
-            let (next, entry) = self.entered(now, want);
+            let (next, entry) = self.entered(now, request);
             match self.word.compare_exchange_weak(now, next, order, order) {
                 Ok(_) => return Ok(entry),
                 Err(seen) => now = seen,
@@ -431,7 +431,7 @@ impl Room {
         // Release: the slots were emptied. Pairs with the Acquire in `collect`.
         self.taken.store(taken, Release);
         if !weakened!("room_late_fence") {
-            // SeqCst: T2. Pairs with the fence in `look_again`.
+            // SeqCst: T2. Pairs with the fence in `check_again`.
             fence(SeqCst);
         }
         // Relaxed: the fence orders this load.
@@ -447,9 +447,9 @@ impl Room {
     #[cold]
     pub(super) fn settle(&self) {
         if self.is_late() {
-            let left = self.collect_all();
+            let remaining = self.collect_all();
             // The receiver itself gives back, so it need not be woken.
-            let _ = self.release(left);
+            let _ = self.release(remaining);
         }
     }
 
@@ -459,26 +459,26 @@ impl Room {
     /// than one batch of wakers holds.
     fn collect_all(&self) -> usize {
         let mut wake_list = WakeList::new();
-        let left = self.collect(&mut self.desk.lock(), &mut wake_list);
+        let remaining = self.collect(&mut self.state.lock(), &mut wake_list);
         wake_list.wake_all();
-        left
+        remaining
     }
 
     /// Gives back, under the lock, what was taken and not reported: to waiters, or to the word.
     ///
     /// Returns the number that is left because the batch of wakers is full.
-    fn collect(&self, desk: &mut Desk, wake_list: &mut WakeList) -> usize {
+    fn collect(&self, state: &mut RoomState, wake_list: &mut WakeList) -> usize {
         // Acquire: the slots were emptied. Pairs with the Release in `taken`.
         let taken = self.taken.load(Acquire);
-        let count = taken.wrapping_sub(desk.told);
+        let count = taken.wrapping_sub(state.given_back);
         if !weakened!("room_late_told") {
-            desk.told = taken;
+            state.given_back = taken;
         }
         if count == 0 {
             return 0;
         }
-        if !desk.line.is_empty() {
-            return self.serve(&mut desk.line, count, wake_list);
+        if !state.waiters.is_empty() {
+            return self.serve(&mut state.waiters, count, wake_list);
         }
         // AcqRel: for the same reasons as the exchange in `add`. No sender begins to wait
         // meanwhile, because that takes the lock.
@@ -557,7 +557,7 @@ impl Room {
             // Without senders, only futures that were forgotten are in the wait queue. The
             // receiver gives permits to them under the lock, and without an exchange of the
             // word.
-            drop(self.desk.lock());
+            drop(self.state.lock());
         }
         before >> TAIL_SHIFT
     }
@@ -570,16 +570,16 @@ impl Room {
     fn serve_and_add(&self, mut count: usize) -> bool {
         let mut wake_list = WakeList::new();
         loop {
-            let left = self.serve(&mut self.desk.lock().line, count, &mut wake_list);
+            let remaining = self.serve(&mut self.state.lock().waiters, count, &mut wake_list);
             wake_list.wake_all();
-            if left == 0 {
+            if remaining == 0 {
                 return false;
             }
             // A thread that emptied the wait queue meanwhile has cleared WAITING.
-            if let Some(next) = self.add(left) {
+            if let Some(next) = self.add(remaining) {
                 return self.is_idle(next);
             }
-            count = left;
+            count = remaining;
         }
     }
 
@@ -588,11 +588,11 @@ impl Room {
     /// Returns the number that is left: the batch is full, or no sender waits.
     fn serve(
         &self,
-        line: &mut WaitQueue<Need>,
+        waiters: &mut WaitQueue<Need>,
         mut count: usize,
         wake_list: &mut WakeList,
     ) -> usize {
-        while let Some(need) = line.first() {
+        while let Some(need) = waiters.first() {
             if wake_list.is_full() {
                 return count;
             }
@@ -602,8 +602,8 @@ impl Room {
             if need.missing > 0 {
                 return 0;
             }
-            wake_list.push(line.dismiss_first());
-            if line.is_empty() {
+            wake_list.push(waiters.dismiss_first());
+            if waiters.is_empty() {
                 self.end_waiting(count);
                 return 0;
             }
@@ -618,7 +618,7 @@ impl Room {
         // not carry into the tail; if the rest is zero, the sum wraps and so clears the bit.
         let before = self.word.fetch_add((rest as u64 * ONE).wrapping_sub(WAITING), Release);
         // Relaxed, both: `wanted` is written under the lock.
-        self.wanted.store(self.wanted.load(Relaxed) & !BY_THE_LINE, Relaxed);
+        self.wanted.store(self.wanted.load(Relaxed) & !BY_WAITERS, Relaxed);
         debug_assert!(
             before & WAITING != 0 && self.count_free(before) == 0,
             "nobody waited: {before:#x}"
@@ -655,40 +655,40 @@ impl Room {
     /// Refuses all waiting senders, and all that will come.
     pub(super) fn close(&self) {
         let mut wake_list = WakeList::new();
-        let mut desk = self.desk.lock();
+        let mut state = self.state.lock();
         // AcqRel: senders that are refused see what was done before the close. Pairs with the
         // Acquire in `enter` and `is_closed`.
         self.word.fetch_or(CLOSED, AcqRel);
-        while desk.line.first().is_some() {
-            wake_list.push(desk.line.dismiss_first());
-            if desk.line.is_empty() {
+        while state.waiters.first().is_some() {
+            wake_list.push(state.waiters.dismiss_first());
+            if state.waiters.is_empty() {
                 self.end_waiting(0);
             }
             if wake_list.is_full() {
-                drop(desk);
+                drop(state);
                 wake_list.wake_all();
-                desk = self.desk.lock();
+                state = self.state.lock();
             }
         }
         // Relaxed: only the receiver reads it, which is this thread. From now on it gives back
         // immediately.
-        self.wanted.store(BY_THE_CLOSE, Relaxed);
-        let left = self.collect(&mut desk, &mut wake_list);
-        drop(desk);
+        self.wanted.store(BY_CLOSE, Relaxed);
+        let remaining = self.collect(&mut state, &mut wake_list);
+        drop(state);
         wake_list.wake_all();
         // The receiver itself closes, so it need not be woken.
-        let _ = self.release(left);
+        let _ = self.release(remaining);
     }
 
     /// Sets `wanted` and collects once more, after a sender joined the wait queue (C1 to C3).
-    fn look_again(&self, desk: &mut Desk, wake_list: &mut WakeList) -> usize {
+    fn check_again(&self, state: &mut RoomState, wake_list: &mut WakeList) -> usize {
         // Relaxed, both: `wanted` is written under the lock, and the fence orders it.
-        self.wanted.store(self.wanted.load(Relaxed) | BY_THE_LINE, Relaxed);
+        self.wanted.store(self.wanted.load(Relaxed) | BY_WAITERS, Relaxed);
         if !weakened!("room_late_fence") {
             // SeqCst: C2. Pairs with the fence in `taken`.
             fence(SeqCst);
         }
-        if weakened!("room_late_looks_again") { 0 } else { self.collect(desk, wake_list) }
+        if weakened!("room_late_looks_again") { 0 } else { self.collect(state, wake_list) }
     }
 
     /// Refuses further claims: the receiver is gone, so permit holders cannot send any more.
@@ -699,20 +699,20 @@ impl Room {
     }
 }
 
-/// A future that takes what `want` says, and waits for it in the wait queue.
+/// A future that takes what `request` says, and waits for it in the wait queue.
 ///
 /// Dropping the future at any moment is safe: it gives back everything it was granted.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
-pub(super) struct Wish<'a, R: Roomy> {
+pub(super) struct AcquireRoom<'a, R: Roomy> {
     queue: &'a R,
-    want: Want,
+    request: RoomRequest,
     waiter: Waiter<Need>,
 }
 
-impl<'a, R: Roomy> Wish<'a, R> {
-    pub(super) fn new(queue: &'a R, want: Want) -> Self {
-        let count = want.count();
-        Self { queue, want, waiter: Waiter::new(Need { wanted: count, missing: count }) }
+impl<'a, R: Roomy> AcquireRoom<'a, R> {
+    pub(super) fn new(queue: &'a R, request: RoomRequest) -> Self {
+        let count = request.count();
+        Self { queue, request, waiter: Waiter::new(Need { wanted: count, missing: count }) }
     }
 
     fn waiter(self: Pin<&Self>) -> (&'a Room, Pin<&Waiter<Need>>) {
@@ -729,16 +729,16 @@ impl<'a, R: Roomy> Wish<'a, R> {
         // Cloned before the lock is taken, because a waker's clone runs user code.
         let waker = cx.waker().clone();
         let mut wake_list = WakeList::new();
-        let mut desk = room.desk.lock();
-        let left = room.collect(&mut desk, &mut wake_list);
-        let missing = match room.queue(self.want.count()) {
+        let mut state = room.state.lock();
+        let remaining = room.collect(&mut state, &mut wake_list);
+        let missing = match room.queue(self.request.count()) {
             Queued::Missing(missing) => missing,
             ended => {
                 // Release the lock before the waker is dropped. That drop may panic and must not
                 // lose the permits, so the waker is discarded, which contains the panic.
-                drop(desk);
+                drop(state);
                 wake_list.wake_all();
-                self.queue.release(left);
+                self.queue.release(remaining);
                 discard(waker);
                 let taken = matches!(ended, Queued::Taken);
                 return Poll::Ready(if taken { Ok(Entry::Permit) } else { Err(Closed) });
@@ -748,11 +748,11 @@ impl<'a, R: Roomy> Wish<'a, R> {
         // call `with_data`.
         unsafe { waiter.with_data(|need| need.missing = missing) };
         // SAFETY: 1. of `join`: we own the waiter, and it is OUT. 2. `Drop` removes it.
-        unsafe { desk.line.join(waiter, waker) };
-        let more = if room.is_late() { room.look_again(&mut desk, &mut wake_list) } else { 0 };
-        drop(desk);
+        unsafe { state.waiters.join(waiter, waker) };
+        let more = if room.is_late() { room.check_again(&mut state, &mut wake_list) } else { 0 };
+        drop(state);
         wake_list.wake_all();
-        self.queue.release(left + more);
+        self.queue.release(remaining + more);
         match waiter.state() {
             WaiterState::Dismissed => Poll::Ready(self.end()),
             _ => Poll::Pending,
@@ -766,7 +766,7 @@ impl<'a, R: Roomy> Wish<'a, R> {
     #[cold]
     fn queue_up(self: Pin<&Self>, cx: &Context<'_>) {
         let (room, waiter) = self.waiter();
-        let count = self.want.count();
+        let count = self.request.count();
         let need_not_wait = room.is_closed() || room.free() >= count;
         if waiter.state() != WaiterState::Out
             || need_not_wait
@@ -789,8 +789,9 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let (room, waiter) = self.waiter();
         // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
         // lock.
-        let left = unsafe { keep_waker(&room.desk, |desk| &mut desk.line, waiter, cx.waker()) };
-        if left { Poll::Ready(self.end()) } else { Poll::Pending }
+        let is_dismissed =
+            unsafe { keep_waker(&room.state, |state| &mut state.waiters, waiter, cx.waker()) };
+        if is_dismissed { Poll::Ready(self.end()) } else { Poll::Pending }
     }
 
     /// Returns the result of a dismissed waiter: served, or refused by a close.
@@ -801,14 +802,14 @@ impl<'a, R: Roomy> Wish<'a, R> {
         let (room, waiter) = self.waiter();
         // SAFETY: 1. of `with_data`: we own the waiter, and it is DISMISSED. 2. The closure does
         // not call `with_data`.
-        let (held, missing) =
+        let (acquired, missing) =
             unsafe { waiter.with_data(|need| (need.wanted - need.missing, need.missing)) };
         waiter.settle();
         if missing == 0 && !room.is_closed() {
             return Ok(Entry::Permit);
         }
         if !weakened!("room_close_refunds") {
-            self.queue.release(held);
+            self.queue.release(acquired);
         }
         Err(Closed)
     }
@@ -818,26 +819,26 @@ impl<'a, R: Roomy> Wish<'a, R> {
     fn give_up(self: Pin<&Self>) {
         let (room, waiter) = self.waiter();
         let mut wake_list = WakeList::new();
-        let mut desk = room.desk.lock();
+        let mut state = room.state.lock();
         // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
-        let Some(waker) = (unsafe { desk.line.remove(waiter) }) else {
+        let Some(waker) = (unsafe { state.waiters.remove(waiter) }) else {
             // The waiter was dismissed after the caller looked.
-            drop(desk);
+            drop(state);
             return self.give_back();
         };
         // SAFETY: 1. of `with_data`: we own the waiter, and it is OUT. 2. The closure does not
         // call `with_data`.
-        let held = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
-        let held = if weakened!("room_drop_passes_on") { 0 } else { held };
-        let left = if desk.line.is_empty() {
-            room.end_waiting(held);
+        let acquired = unsafe { waiter.with_data(|need| need.wanted - need.missing) };
+        let acquired = if weakened!("room_drop_passes_on") { 0 } else { acquired };
+        let remaining = if state.waiters.is_empty() {
+            room.end_waiting(acquired);
             0
         } else {
-            room.serve(&mut desk.line, held, &mut wake_list)
+            room.serve(&mut state.waiters, acquired, &mut wake_list)
         };
-        drop(desk);
+        drop(state);
         wake_list.wake_all();
-        self.queue.release(left);
+        self.queue.release(remaining);
         // The waker is dropped last, because its drop may panic, and everything else is done by
         // now.
         drop(waker);
@@ -847,12 +848,12 @@ impl<'a, R: Roomy> Wish<'a, R> {
     #[cold]
     fn give_back(self: Pin<&Self>) {
         if self.end().is_ok() && !weakened!("room_drop_gives_back") {
-            self.queue.release(self.want.count());
+            self.queue.release(self.request.count());
         }
     }
 }
 
-impl<R: Roomy> Future for Wish<'_, R> {
+impl<R: Roomy> Future for AcquireRoom<'_, R> {
     type Output = Result<Entry, Closed>;
 
     #[inline]
@@ -863,7 +864,7 @@ impl<R: Roomy> Future for Wish<'_, R> {
             return Poll::Pending;
         };
         let polled = match this.waiter.state() {
-            WaiterState::Out => match this.queue.room().enter(this.want) {
+            WaiterState::Out => match this.queue.room().enter(this.request) {
                 Ok(entry) => Poll::Ready(Ok(entry)),
                 Err(NotNow::Closed) => Poll::Ready(Err(Closed)),
                 Err(NotNow::Full) => this.begin(cx),
@@ -880,7 +881,7 @@ impl<R: Roomy> Future for Wish<'_, R> {
     }
 }
 
-impl<R: Roomy> Drop for Wish<'_, R> {
+impl<R: Roomy> Drop for AcquireRoom<'_, R> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.

@@ -6,10 +6,10 @@
 //! EMPTY    --expect, the receiver-->           AWAITED
 //! AWAITED  --put: and the receiver is woken--> READY
 //! READY    --take, the receiver-->             EMPTY
-//! AWAITED  --rouse: and the receiver is woken--> EMPTY
+//! AWAITED  --wake_receiver: and the receiver is woken--> EMPTY
 //! ```
-//! The receiver always waits for one slot, that of the next message. It lends its waker (R1) and
-//! then exchanges EMPTY for AWAITED (R2). A sender writes the value and exchanges the current
+//! The receiver always waits for one slot, that of the next message. It hands over its waker (R1)
+//! and then exchanges EMPTY for AWAITED (R2). A sender writes the value and exchanges the current
 //! state for READY (S1). One of R2 and S1 comes first. If S1 does, R2 finds READY and the
 //! message is there. If R2 does, S1 finds AWAITED and sees R1: the sender wakes the receiver. A
 //! message for which the receiver does not wait costs no read of the waker and no fence.
@@ -25,7 +25,7 @@
 //!   for that word.
 //! - A store instead of the exchange, and a fence before a read of the waker: as expensive as
 //!   the exchange, plus a second cache line.
-//! - `rouse` by one `fetch_and`, which would write READY over READY. It is correct: such an
+//! - `wake_receiver` by one `fetch_and`, which would write READY over READY. It is correct: such an
 //!   exchange comes directly after the one it reads, in the order of the word, and so before the
 //!   EMPTY of `take`. But loom orders stores only by what their threads have seen. It lets the
 //!   receiver read that READY after its own EMPTY, and take the message a second time, which no
@@ -96,13 +96,14 @@ impl<T> Slot<T> {
         self.state.load(order) == READY
     }
 
-    /// Marks the slot AWAITED, so that its sender wakes the receiver, which has lent its waker.
+    /// Marks the slot AWAITED, so that its sender wakes the receiver, which has handed over its
+    /// waker.
     ///
     /// Returns `true` if there is a message already.
     #[inline]
     pub(super) fn expect(&self) -> bool {
-        // AcqRel: lends the waker to the exchange in `put` or `rouse`, and sees what was
-        // done before a `rouse` that came first. Acquire on failure: the value, as in
+        // AcqRel: hands the waker over to the exchange in `put` or `wake_receiver`, and sees what
+        // was done before a `wake_receiver` that came first. Acquire on failure: the value, as in
         // `is_ready`.
         self.state.compare_exchange(EMPTY, AWAITED, AcqRel, Acquire) == Err(READY)
     }
@@ -114,7 +115,7 @@ impl<T> Slot<T> {
     /// This is an exchange even if the slot is EMPTY, so that the next `expect` sees what the
     /// caller did before. A READY slot is left alone: the receiver takes its message by a plain
     /// store of EMPTY, without an exchange, and so would not see what the caller did anyway.
-    pub(super) fn rouse(&self) -> bool {
+    pub(super) fn wake_receiver(&self) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.state.load(Relaxed);
         while now != READY {
@@ -122,7 +123,7 @@ impl<T> Slot<T> {
                 break;
             }
             // AcqRel: publishes what the caller did to the exchange in `expect`, and sees the
-            // waker that was lent before it. Relaxed on failure: the value is only a better
+            // waker that was handed over before it. Relaxed on failure: the value is only a better
             // guess.
             match self.state.compare_exchange(now, EMPTY, AcqRel, Relaxed) {
                 Ok(_) => return now == AWAITED,

@@ -74,7 +74,7 @@ fn a_channel_for_one_is_small() {
 }
 
 #[test]
-fn the_largest_capacity_can_be_asked_for() {
+fn the_largest_capacity_is_accepted() {
     let (sender, mut receiver) = channel(usize::MAX >> 3);
     assert_eq!(sender.capacity(), usize::MAX >> 3);
     for n in 0..100 {
@@ -318,7 +318,7 @@ fn a_granted_send_into_a_channel_that_lost_its_receiver_gives_the_message_back()
     sender.try_send(counted(&drops)).unwrap();
     let mut waiting = pin!(sender.send(counted(&drops)));
     assert!(poll(waiting.as_mut()).is_pending());
-    assert!(receiver.try_recv().is_ok(), "its room goes to the one who waits");
+    assert!(receiver.try_recv().is_ok(), "its room goes to the waiter");
     drop(receiver);
     assert_eq!(drops.load(SeqCst), 1);
     let Poll::Ready(Err(SendError(message))) = poll(waiting) else { panic!("it was lost") };
@@ -420,7 +420,7 @@ fn operations_take_budget_and_refusals_do_not() {
         (0..300).take_while(|_| receiver.poll_recv(&mut cx).is_ready()).count()
     });
     assert_eq!(received, 128);
-    assert_eq!(receiver.len(), 172, "who is refused takes nothing");
+    assert_eq!(receiver.len(), 172, "a refused sender takes nothing");
     let (sender, mut receiver) = channel(200);
     let sent = with_budget(Budget::per_poll(), || {
         (0..200).take_while(|&n| poll(pin!(sender.send(n))).is_ready()).count()

@@ -11,7 +11,7 @@ use super::{
     blocks::{Blocks, Cursor},
     chan::{Chan, Owner, Queue, Strong, Weak},
     error::{SendError, TryRecvError},
-    sleeper::Sleeper,
+    receiver_waker::ReceiverWaker,
     slot::Slot,
 };
 use crate::sync::outside;
@@ -21,7 +21,7 @@ use crate::sync::outside;
 /// There are no permits, so closing the queue is the same as sealing it.
 pub(super) struct Unbounded<T> {
     blocks: Blocks<T>,
-    receiver: Sleeper,
+    receiver: ReceiverWaker,
 }
 
 // SAFETY: the queue moves messages between threads, so `T: Send` suffices, and it hands out no
@@ -85,7 +85,7 @@ unsafe impl<T> Queue<T> for Unbounded<T> {
     }
 
     #[inline]
-    fn receiver(&self) -> &Sleeper {
+    fn receiver(&self) -> &ReceiverWaker {
         &self.receiver
     }
 }
@@ -121,7 +121,7 @@ pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
 pub(super) fn unbounded_from<T>(start: u64) -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = Chan::create(0, |_| {
         let (blocks, cursor) = Blocks::new(start);
-        (Unbounded { blocks, receiver: Sleeper::new() }, cursor)
+        (Unbounded { blocks, receiver: ReceiverWaker::new() }, cursor)
     });
     (UnboundedSender { chan: sender }, UnboundedReceiver { chan: receiver })
 }

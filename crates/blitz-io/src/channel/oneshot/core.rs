@@ -1,7 +1,7 @@
 //! The state word of a oneshot channel, its value, and the wakers of its two halves.
 //!
 //! Both kinds of channel are built on this file: the one with halves that share an allocation
-//! ([`Heap`]), and the one with halves that borrow a slot ([`Lent`]).
+//! ([`Heap`]), and the one with halves that borrow a slot ([`Borrowed`]).
 //!
 //! # Protocol
 //! The word starts as EMPTY. Each half decides once, by one exchange:
@@ -28,8 +28,8 @@
 //! TX_OUT and RX_OUT mean that a half does not access the core any more. The second half to set
 //! its bit frees the allocation. A half that finds the other's bit by a mere load frees it
 //! without an exchange: a send and a receive with no half waiting take one exchange in all. A
-//! half that has wakers to take out sets its bit by a second exchange. A lent core is not freed;
-//! its halves leave these bits alone after they have decided.
+//! half that has wakers to take out sets its bit by a second exchange. A borrowed core is not
+//! freed; its halves leave these bits alone after they have decided.
 //!
 //! # Invariants
 //! - The value is there exactly if SENT is set; then it is the receiver's.
@@ -56,7 +56,7 @@
 //! `a_new_waker_against_send_is_woken`, `a_new_waker_against_the_drop_of_the_sender_is_woken`,
 //! `a_new_waker_of_the_sender_against_close_is_woken`,
 //! `both_halves_wait_and_both_go`, `a_slot_is_used_twice`, `a_thread_waits_for_a_value`,
-//! `every_pair_of_methods_agrees_on_who_has_the_value`; weakened as
+//! `every_pair_of_methods_agrees_on_which_half_has_the_value`; weakened as
 //! `oneshot_send_release`, `oneshot_recv_acquire`, `oneshot_send_sees_closed`,
 //! `oneshot_close_sees_done`, `oneshot_register_sees_the_end`, `oneshot_claims_wakers`,
 //! `oneshot_out_orders`, `oneshot_renews_the_waker`, `oneshot_taken_is_noted`.
@@ -130,13 +130,13 @@ pub(super) enum Heap {}
 
 /// A core in a slot that the two halves borrow.
 #[derive(Debug)]
-pub(super) enum Lent {}
+pub(super) enum Borrowed {}
 
 impl Storage for Heap {
     const FREED_BY_LAST: bool = true;
 }
 
-impl Storage for Lent {
+impl Storage for Borrowed {
     const FREED_BY_LAST: bool = false;
 }
 
@@ -175,12 +175,12 @@ impl<T> Core<T> {
 
     /// Creates two halves that borrow this core, after resetting it.
     #[inline]
-    pub(super) fn lend(&mut self) -> (Tx<T, Lent>, Rx<T, Lent>) {
+    pub(super) fn borrow(&mut self) -> (Tx<T, Borrowed>, Rx<T, Borrowed>) {
         self.reset();
         let core = NonNull::from(self);
         // SAFETY: of both `new`: 1. the core was reset, and earlier halves were dropped or
         // forgotten, because we have an exclusive reference. 2. Callers bind the halves to a
-        // lifetime. 3. `Lent` frees nothing.
+        // lifetime. 3. `Borrowed` frees nothing.
         unsafe { (Tx::new(core), Rx::new(core)) }
     }
 
@@ -575,7 +575,7 @@ impl<T, H: Storage> Rx<T, H> {
         if now & ENDED == 0 {
             return Err(TryRecvError::Empty);
         }
-        self.answer(now).ok_or(TryRecvError::Closed)
+        self.take_outcome(now).ok_or(TryRecvError::Closed)
     }
 
     /// Polls for the value: takes it or registers the waker (R1 or R4).
@@ -597,13 +597,13 @@ impl<T, H: Storage> Rx<T, H> {
             }
         }
         unit.spend();
-        Poll::Ready(self.answer(now).ok_or(RecvError(())))
+        Poll::Ready(self.take_outcome(now).ok_or(RecvError(())))
     }
 
     /// Completes the receiver with the value, if any, after a half has ended with the word `now`
     /// (R1).
     #[inline]
-    fn answer(&mut self, now: u32) -> Option<T> {
+    fn take_outcome(&mut self, now: u32) -> Option<T> {
         let core = self.core.take()?;
         // SAFETY: 1. of `value_if`: we are the receiver, and take the value once, because the
         // core is taken out of `self`. The receiver is not out, so the core is alive.
@@ -675,7 +675,7 @@ impl<T, H: Storage> Rx<T, H> {
         let this = unsafe { core.as_ref() };
         if !H::FREED_BY_LAST {
             if now & SENT != 0 && !weakened!("oneshot_taken_is_noted") {
-                // Relaxed: the sender is done with a lent core, and a reset comes after this,
+                // Relaxed: the sender is done with a borrowed core, and a reset comes after this,
                 // because it takes an exclusive reference.
                 this.word.store(now & !SENT, Relaxed);
             }
@@ -700,7 +700,7 @@ impl<T, H: Storage> Drop for Rx<T, H> {
         // being dropped.
         if let Err(now) = unsafe { Self::end_undecided(core, RX_OUT) } {
             // The value is dropped after the core was left, because that drop may panic.
-            drop(self.answer(now));
+            drop(self.take_outcome(now));
         }
     }
 }

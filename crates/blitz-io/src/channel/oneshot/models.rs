@@ -311,7 +311,7 @@ fn receives(how: Receives, mut rx: Receiver<Value>) {
 }
 
 #[test]
-fn every_pair_of_methods_agrees_on_who_has_the_value() {
+fn every_pair_of_methods_agrees_on_which_half_has_the_value() {
     for tx_does in TxDoes::ALL {
         for rx_does in Receives::ALL {
             model(move || {

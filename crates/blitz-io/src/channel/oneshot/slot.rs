@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    core::{Core, Lent, Rx, Tx},
+    core::{Borrowed, Core, Rx, Tx},
     error::{RecvError, TryRecvError},
 };
 use crate::sync::outside;
@@ -89,7 +89,7 @@ impl<T> Slot<T> {
     /// ```
     #[inline]
     pub fn split(&mut self) -> (SlotSender<'_, T>, SlotReceiver<'_, T>) {
-        let (tx, rx) = self.core.lend();
+        let (tx, rx) = self.core.borrow();
         (SlotSender { half: tx, slot: PhantomData }, SlotReceiver { half: rx, slot: PhantomData })
     }
 }
@@ -130,7 +130,7 @@ impl<T> fmt::Debug for Slot<T> {
 /// assert_eq!(rx.blocking_recv(), Ok(42));
 /// ```
 pub struct SlotSender<'a, T> {
-    half: Tx<T, Lent>,
+    half: Tx<T, Borrowed>,
     slot: PhantomData<&'a mut Slot<T>>,
 }
 
@@ -246,7 +246,7 @@ impl<T> fmt::Debug for SlotSender<'_, T> {
 /// });
 /// ```
 pub struct SlotReceiver<'a, T> {
-    half: Rx<T, Lent>,
+    half: Rx<T, Borrowed>,
     slot: PhantomData<&'a mut Slot<T>>,
 }
 

@@ -100,7 +100,7 @@ fn halves_of_a_value_that_stays_on_its_thread_stay_there() {
 
 #[test]
 #[should_panic(expected = "called after complete")]
-fn a_receiver_that_has_answered_panics_when_polled() {
+fn a_receiver_that_has_completed_panics_when_polled() {
     let (tx, mut rx) = channel();
     tx.send(1).unwrap();
     assert_eq!(poll(&mut rx, Waker::noop()), Poll::Ready(Ok(1)));
@@ -109,7 +109,7 @@ fn a_receiver_that_has_answered_panics_when_polled() {
 }
 
 #[test]
-fn a_receiver_is_terminated_by_every_answer_but_empty() {
+fn a_receiver_is_terminated_by_every_result_but_empty() {
     let (tx, mut rx) = channel::<u32>();
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
     assert!(!rx.is_terminated());

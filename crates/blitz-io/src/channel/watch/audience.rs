@@ -2,14 +2,14 @@
 //!
 //! # Protocol
 //! The word holds the count and a bit that says whether any sender waits. In the table, 'the
-//! line' is the wait queue:
+//! queue' is the wait queue:
 //!
 //! ```text
-//! a receiver goes                           who waits
-//! G1 takes one off the word                 W1 locks the line
+//! a receiver goes                           a sender that waits
+//! G1 takes one off the word                 W1 locks the queue
 //! G2 it was not the last, or nobody         W2 sets the bit, by an exchange that finds
 //!    waits: done                               a count above 0
-//! G3 locks the line, dismisses all,         W3 joins the line
+//! G3 locks the queue, dismisses all,         W3 joins the queue
 //!    clears the bit
 //! ```
 //! G1 and W2 change the same word. If G1 is first and was the last receiver, W2 finds 0. If W2
@@ -32,7 +32,7 @@ use std::{
 };
 
 use crate::{
-    channel::standing::{spare_for, stand},
+    channel::enqueue::{enqueue, spare_for},
     engine::{
         prim::{
             AtomicUsize, Mutex, MutexGuard,
@@ -56,12 +56,12 @@ const ONE: usize = 2;
 /// The receivers of a watch channel: their number, and the senders that wait for the last to go.
 pub(super) struct Audience {
     word: AtomicUsize,
-    line: Mutex<WaitQueue<()>>,
+    waiters: Mutex<WaitQueue<()>>,
 }
 
 impl Audience {
     pub(super) fn new(count: usize) -> Self {
-        Self { word: AtomicUsize::new(count * ONE), line: Mutex::new(WaitQueue::new()) }
+        Self { word: AtomicUsize::new(count * ONE), waiters: Mutex::new(WaitQueue::new()) }
     }
 
     #[inline]
@@ -92,13 +92,13 @@ impl Audience {
     fn wake_all(&self) {
         let mut wake_list = WakeList::new();
         loop {
-            let mut line = lock(&self.line);
-            while !line.is_empty() && !wake_list.is_full() {
-                wake_list.push(line.dismiss_first());
+            let mut waiters = lock(&self.waiters);
+            while !waiters.is_empty() && !wake_list.is_full() {
+                wake_list.push(waiters.dismiss_first());
             }
-            let done = line.is_empty();
-            self.clear_if_empty(&line);
-            drop(line);
+            let done = waiters.is_empty();
+            self.clear_if_empty(&waiters);
+            drop(waiters);
             wake_list.wake_all();
             // If a receiver has subscribed again, the remaining waiters wait for that one to go.
             if done || self.count() > 0 {
@@ -108,8 +108,8 @@ impl Audience {
     }
 
     /// Clears the bit if the wait queue is empty; called under the lock.
-    fn clear_if_empty(&self, line: &WaitQueue<()>) {
-        if line.is_empty() {
+    fn clear_if_empty(&self, waiters: &WaitQueue<()>) {
+        if waiters.is_empty() {
             // Relaxed: the bit only says whether the lock is worth taking.
             self.word.fetch_and(!WAITING, Relaxed);
         }
@@ -117,7 +117,7 @@ impl Audience {
 
     /// Locks the wait queue and sets the bit (W1 and W2); `None` if there is no receiver.
     fn enter(&self) -> Option<MutexGuard<'_, WaitQueue<()>>> {
-        let line = lock(&self.line);
+        let waiters = lock(&self.waiters);
         // Acquire, here and below: a thread that finds 0 sees what the receivers did. Pairs with
         // the AcqRel in `leave`.
         let mut now = self.word.load(Acquire);
@@ -129,7 +129,7 @@ impl Audience {
             // exchange even if the bit is set, because it must find the newest count. Acquire on
             // failure: a thread that finds 0 sees what the receivers did.
             match self.word.compare_exchange_weak(now, now | WAITING, Relaxed, Acquire) {
-                Ok(_) => return Some(line),
+                Ok(_) => return Some(waiters),
                 Err(found) => now = found,
             }
         }
@@ -163,19 +163,19 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
         let (audience, waiter) = self.as_ref().parts();
         let mut spare = spare_for(&waiter, cx.waker());
         loop {
-            let Some(mut line) = audience.enter() else {
+            let Some(mut waiters) = audience.enter() else {
                 unit.spend();
                 return Poll::Ready(());
             };
-            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. This is the
+            // SAFETY: 1. of `enqueue`: we own the waiter, and `Drop` removes it. 2. This is the
             // only wait queue that it joins.
-            if unsafe { stand(&mut line, waiter, (), cx.waker(), &mut spare) } {
-                drop(line);
+            if unsafe { enqueue(&mut waiters, waiter, (), cx.waker(), &mut spare) } {
+                drop(waiters);
                 current::waits_for(WaitReason::Close);
                 return Poll::Pending;
             }
-            audience.clear_if_empty(&line);
-            drop(line);
+            audience.clear_if_empty(&waiters);
+            drop(waiters);
             spare = Some(cx.waker().clone());
         }
     }
@@ -188,12 +188,12 @@ impl<W: AsRef<Audience>> Drop for Gone<'_, W> {
         }
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let (audience, waiter) = unsafe { Pin::new_unchecked(&*self) }.parts();
-        let mut line = lock(&audience.line);
+        let mut waiters = lock(&audience.waiters);
         // SAFETY: 1. of `remove`: we own the waiter. 2. This is the only wait queue that it
         // joins.
-        let waker = unsafe { line.remove(waiter) };
-        audience.clear_if_empty(&line);
-        drop(line);
+        let waker = unsafe { waiters.remove(waiter) };
+        audience.clear_if_empty(&waiters);
+        drop(waiters);
         // Dropped last, because a waker's drop runs user code.
         drop(waker);
     }

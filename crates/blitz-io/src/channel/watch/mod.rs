@@ -60,7 +60,7 @@
 //! ```
 
 pub mod error;
-mod lines;
+mod wait_queues;
 mod audience;
 mod shared;
 mod sender;

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Receiver, channel,
-    lines::{Change, Lines},
+    wait_queues::{Change, WaitQueues},
 };
 use crate::engine::{
     prim::{Arc, model, thread},
@@ -28,11 +28,11 @@ struct Waiting {
 
 impl Waiting {
     #[track_caller]
-    fn new(lines: &Arc<Lines>, at: usize) -> Self {
-        let (lines, counter) = (lines.clone(), CountingWaker::new());
+    fn new(wait_queues: &Arc<WaitQueues>, at: usize) -> Self {
+        let (wait_queues, counter) = (wait_queues.clone(), CountingWaker::new());
         let mut future: Pin<Box<dyn Future<Output = bool> + Send>> = Box::pin(async move {
-            let mut seen = lines.state().version();
-            let mut change = pin!(Change::new(&*lines, &mut seen));
+            let mut seen = wait_queues.state().version();
+            let mut change = pin!(Change::new(&*wait_queues, &mut seen));
             std::future::poll_fn(|cx| change.as_mut().poll_at(cx, || at)).await.is_ok()
         });
         assert!(poll(future.as_mut(), &counter.waker()).is_pending(), "nothing was published");
@@ -50,8 +50,8 @@ impl Waiting {
     }
 }
 
-fn publish(lines: &Lines) {
-    lines.wake(lines.publish());
+fn publish(wait_queues: &WaitQueues) {
+    wait_queues.wake(wait_queues.publish());
 }
 
 #[test]
@@ -71,49 +71,49 @@ fn publish_against_change_is_never_missed() {
 #[test]
 fn a_second_waiter_against_a_publish_is_never_missed() {
     model(|| {
-        let lines = Arc::new(Lines::new());
-        let first = Waiting::new(&lines, 0);
+        let wait_queues = Arc::new(WaitQueues::new());
+        let first = Waiting::new(&wait_queues, 0);
         let other = thread::spawn({
-            let lines = lines.clone();
-            move || publish(&lines)
+            let wait_queues = wait_queues.clone();
+            move || publish(&wait_queues)
         });
-        let mut seen = super::lines::Lines::new().state().version();
-        assert!(block_on(Change::new(&*lines, &mut seen)).is_ok());
+        let mut seen = super::wait_queues::WaitQueues::new().state().version();
+        assert!(block_on(Change::new(&*wait_queues, &mut seen)).is_ok());
         assert!(first.end());
         other.join().unwrap();
-        assert!(!lines.is_waited_for());
+        assert!(!wait_queues.is_waited_for());
     });
 }
 
 #[test]
 fn close_against_change_ends() {
     model(|| {
-        let lines = Arc::new(Lines::new());
+        let wait_queues = Arc::new(WaitQueues::new());
         let other = thread::spawn({
-            let lines = lines.clone();
-            move || lines.close()
+            let wait_queues = wait_queues.clone();
+            move || wait_queues.close()
         });
-        let mut seen = super::lines::Lines::new().state().version();
-        assert!(block_on(Change::new(&*lines, &mut seen)).is_err());
+        let mut seen = super::wait_queues::WaitQueues::new().state().version();
+        assert!(block_on(Change::new(&*wait_queues, &mut seen)).is_err());
         other.join().unwrap();
-        assert!(!lines.is_waited_for());
+        assert!(!wait_queues.is_waited_for());
     });
 }
 
 #[test]
 fn a_change_dropped_against_a_publish_leaves_no_mark() {
     model(|| {
-        let lines = Arc::new(Lines::new());
-        let waiting = Waiting::new(&lines, 0);
+        let wait_queues = Arc::new(WaitQueues::new());
+        let waiting = Waiting::new(&wait_queues, 0);
         let other = thread::spawn({
-            let lines = lines.clone();
-            move || publish(&lines)
+            let wait_queues = wait_queues.clone();
+            move || publish(&wait_queues)
         });
         drop(waiting);
         other.join().unwrap();
-        assert!(!lines.is_waited_for());
-        drop(Waiting::new(&lines, 0));
-        assert!(!lines.is_waited_for(), "the last one to leave takes the mark along");
+        assert!(!wait_queues.is_waited_for());
+        drop(Waiting::new(&wait_queues, 0));
+        assert!(!wait_queues.is_waited_for(), "the last one to leave takes the mark along");
     });
 }
 
@@ -138,35 +138,35 @@ fn two_publishes_against_change_show_the_last() {
 }
 
 #[test]
-fn waiters_in_two_lines_are_all_woken() {
+fn waiters_in_two_wait_queues_are_all_woken() {
     model(|| {
-        let lines = Arc::new(Lines::new());
-        let waiting = [Waiting::new(&lines, 0), Waiting::new(&lines, 1)];
+        let wait_queues = Arc::new(WaitQueues::new());
+        let waiting = [Waiting::new(&wait_queues, 0), Waiting::new(&wait_queues, 1)];
         let other = thread::spawn({
-            let lines = lines.clone();
-            move || publish(&lines)
+            let wait_queues = wait_queues.clone();
+            move || publish(&wait_queues)
         });
         assert!(waiting.into_iter().all(Waiting::end));
         other.join().unwrap();
-        assert!(!lines.is_waited_for());
+        assert!(!wait_queues.is_waited_for());
     });
 }
 
 /// Uses more waiters than fit into a model's batch.
 #[test]
-fn a_full_batch_against_a_drop_wakes_the_rest() {
+fn a_full_wake_list_against_a_drop_wakes_the_rest() {
     model(|| {
-        let lines = Arc::new(Lines::new());
-        let [first, second, third] = [(); 3].map(|()| Waiting::new(&lines, 0));
+        let wait_queues = Arc::new(WaitQueues::new());
+        let [first, second, third] = [(); 3].map(|()| Waiting::new(&wait_queues, 0));
         let dropper = thread::spawn(move || drop(second));
-        publish(&lines);
+        publish(&wait_queues);
         assert_eq!(
             (first.counter.wake_count(), third.counter.wake_count()),
             (1, 1),
             "one was passed over"
         );
         dropper.join().unwrap();
-        assert!(!lines.is_waited_for());
+        assert!(!wait_queues.is_waited_for());
         assert!(first.end() && third.end());
     });
 }
@@ -174,32 +174,32 @@ fn a_full_batch_against_a_drop_wakes_the_rest() {
 /// A waiter for the next version is left to the thread that publishes that version, so a round
 /// ends, however quickly other threads publish.
 #[test]
-fn a_round_serves_those_who_waited_before_it() {
+fn a_publish_wakes_the_waiters_that_came_before_it() {
     model(|| {
-        let lines = Arc::new(Lines::new());
-        let before = Waiting::new(&lines, 0);
-        let first = lines.publish();
-        let after = Waiting::new(&lines, 0);
-        let second = lines.publish();
-        lines.wake(first);
+        let wait_queues = Arc::new(WaitQueues::new());
+        let before = Waiting::new(&wait_queues, 0);
+        let first = wait_queues.publish();
+        let after = Waiting::new(&wait_queues, 0);
+        let second = wait_queues.publish();
+        wait_queues.wake(first);
         assert_eq!((before.counter.wake_count(), after.counter.wake_count()), (1, 0));
-        lines.wake(second);
+        wait_queues.wake(second);
         assert_eq!((before.counter.wake_count(), after.counter.wake_count()), (1, 1));
-        assert!(before.end() && after.end() && !lines.is_waited_for());
+        assert!(before.end() && after.end() && !wait_queues.is_waited_for());
     });
 }
 
 #[test]
 fn two_publishers_wake_one_waiter_once() {
     model(|| {
-        let lines = Arc::new(Lines::new());
-        let waiting = Waiting::new(&lines, 0);
+        let wait_queues = Arc::new(WaitQueues::new());
+        let waiting = Waiting::new(&wait_queues, 0);
         let counter = waiting.counter.clone();
         let other = thread::spawn({
-            let lines = lines.clone();
-            move || publish(&lines)
+            let wait_queues = wait_queues.clone();
+            move || publish(&wait_queues)
         });
-        publish(&lines);
+        publish(&wait_queues);
         other.join().unwrap();
         assert_eq!(counter.wake_count(), 1);
         assert!(waiting.end());

@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     error::RecvError,
-    lines::{Change, Lines, Version},
     shared::{Ref, Shared},
+    wait_queues::{Change, Version, WaitQueues},
 };
 use crate::engine::{prim::Arc, work::task::budget};
 
@@ -37,7 +37,7 @@ pub struct Receiver<T> {
 impl<T> Receiver<T> {
     /// Creates a receiver that the audience already counts, with the current version as seen.
     pub(super) fn counted(shared: Arc<Shared<T>>) -> Self {
-        let seen = shared.lines.state().version();
+        let seen = shared.wait_queues.state().version();
         Self { shared, seen }
     }
 
@@ -57,7 +57,7 @@ impl<T> Receiver<T> {
     /// ```
     #[inline]
     pub fn borrow(&self) -> Ref<'_, T> {
-        Ref::new(&self.shared, |lines| lines.state().version() != self.seen)
+        Ref::new(&self.shared, |wait_queues| wait_queues.state().version() != self.seen)
     }
 
     /// Returns a reference to the value and marks it as seen.
@@ -99,7 +99,7 @@ impl<T> Receiver<T> {
     /// ```
     #[inline]
     pub fn has_changed(&self) -> Result<bool, RecvError> {
-        let now = self.shared.lines.state();
+        let now = self.shared.wait_queues.state();
         if now.is_closed() { Err(RecvError(())) } else { Ok(now.version() != self.seen) }
     }
 
@@ -116,7 +116,7 @@ impl<T> Receiver<T> {
     /// assert!(receiver.is_closed());
     /// ```
     pub fn is_closed(&self) -> bool {
-        self.shared.lines.state().is_closed()
+        self.shared.wait_queues.state().is_closed()
     }
 
     /// Marks the value as not seen, so the next [`changed`](Self::changed) completes
@@ -148,7 +148,7 @@ impl<T> Receiver<T> {
     /// assert!(!receiver.has_changed().unwrap());
     /// ```
     pub fn mark_unchanged(&mut self) {
-        self.seen = self.shared.lines.state().version();
+        self.seen = self.shared.wait_queues.state().version();
     }
 
     /// Waits for a value that this receiver has not seen, and marks it as seen.
@@ -266,8 +266,8 @@ impl<T> Receiver<T> {
 /// Returns a reference to the value and marks it as seen.
 #[inline]
 fn see<'a, T>(shared: &'a Shared<T>, seen: &mut Version) -> Ref<'a, T> {
-    Ref::new(shared, |lines: &Lines| {
-        let now = lines.state().version();
+    Ref::new(shared, |wait_queues: &WaitQueues| {
+        let now = wait_queues.state().version();
         std::mem::replace(seen, now) != now
     })
 }

@@ -165,9 +165,9 @@ impl<T> Sender<T> {
             return false;
         }
         // Published under the lock, so that a reader of the value knows its version.
-        let duty = self.shared.lines.publish();
+        let pending_wake = self.shared.wait_queues.publish();
         drop((value, holding));
-        self.shared.lines.wake(duty);
+        self.shared.wait_queues.wake(pending_wake);
         true
     }
 
@@ -336,7 +336,7 @@ impl<T> Drop for Sender<T> {
         // pairs with that of the last one.
         let last = self.shared.senders.fetch_sub(1, AcqRel) == 1;
         if last && !weakened!("watch_last_sender_closes") {
-            self.shared.lines.close();
+            self.shared.wait_queues.close();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::Deref};
 
-use super::{audience::Audience, lines::Lines};
+use super::{audience::Audience, wait_queues::WaitQueues};
 use crate::engine::{
     prim::{AtomicUsize, RwLock, RwLockReadGuard, read},
     work::current::LockHeldGuard,
@@ -19,7 +19,7 @@ pub(super) struct Shared<T> {
     pub(super) value: RwLock<T>,
     /// The version and the waiting receivers; a version is added while the value is locked for
     /// writing.
-    pub(super) lines: Lines,
+    pub(super) wait_queues: WaitQueues,
     pub(super) audience: Audience,
     pub(super) senders: AtomicUsize,
     _not_unwind_safe: NotUnwindSafe,
@@ -31,7 +31,7 @@ impl<T> Shared<T> {
     pub(super) fn new(value: T, receivers: usize, versions: u64) -> Self {
         Self {
             value: RwLock::new(value),
-            lines: Lines::starting_at(versions),
+            wait_queues: WaitQueues::starting_at(versions),
             audience: Audience::new(receivers),
             senders: AtomicUsize::new(1),
             _not_unwind_safe: PhantomData,
@@ -57,16 +57,16 @@ impl<T> Shared<T> {
             Some(value) => f.field("value", &&**value),
             None => f.field("value", &format_args!("<locked>")),
         };
-        f.field("is_closed", &self.lines.state().is_closed())
+        f.field("is_closed", &self.wait_queues.state().is_closed())
             .field("receivers", &self.audience.count())
             .finish_non_exhaustive()
     }
 }
 
-impl<T> AsRef<Lines> for Shared<T> {
+impl<T> AsRef<WaitQueues> for Shared<T> {
     #[inline]
-    fn as_ref(&self) -> &Lines {
-        &self.lines
+    fn as_ref(&self) -> &WaitQueues {
+        &self.wait_queues
     }
 }
 
@@ -105,9 +105,9 @@ impl<'a, T> Ref<'a, T> {
     ///
     /// `changed` is called under the lock, where no version can be added.
     #[inline]
-    pub(super) fn new(shared: &'a Shared<T>, changed: impl FnOnce(&Lines) -> bool) -> Self {
+    pub(super) fn new(shared: &'a Shared<T>, changed: impl FnOnce(&WaitQueues) -> bool) -> Self {
         let value = read(&shared.value);
-        let has_changed = changed(&shared.lines);
+        let has_changed = changed(&shared.wait_queues);
         let _holding = LockHeldGuard::lock();
         Self { value, _holding, has_changed, _not_unwind_safe: PhantomData }
     }

@@ -15,7 +15,7 @@ use std::{
 
 use proptest::prelude::*;
 
-use super::{Receiver, Sender, channel, lines::Lines};
+use super::{Receiver, Sender, channel, wait_queues::WaitQueues};
 use crate::engine::{
     prim::thread,
     wait::test_waker::{CountingWaker, block_on},
@@ -40,8 +40,8 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>, counter: &Arc<CountingWaker>) -
     future.poll(&mut Context::from_waker(&counter.waker()))
 }
 
-fn lines<T>(sender: &Sender<T>) -> &Lines {
-    &sender.shared().lines
+fn wait_queues<T>(sender: &Sender<T>) -> &WaitQueues {
+    &sender.shared().wait_queues
 }
 
 #[test]
@@ -49,11 +49,11 @@ fn lines<T>(sender: &Sender<T>) -> &Lines {
 fn a_watch_is_as_small_as_it_says() {
     assert_eq!(size_of::<Receiver<u64>>(), 16);
     assert_eq!(size_of::<Sender<u64>>(), 8);
-    assert!(size_of::<Lines>() <= 216, "{}", size_of::<Lines>());
+    assert!(size_of::<WaitQueues>() <= 216, "{}", size_of::<WaitQueues>());
 }
 
 #[test]
-fn a_closure_that_panics_leaves_its_change_and_tells_nobody() {
+fn a_closure_that_panics_leaves_its_change_and_wakes_no_receiver() {
     let (sender, mut receiver) = channel(1);
     let counter = CountingWaker::new();
     {
@@ -96,11 +96,11 @@ fn a_wait_for_that_is_dropped_has_seen_what_it_refused() {
     }
     assert_eq!(shown.get(), 2);
     assert!(!receiver.has_changed().unwrap());
-    assert!(!lines(&sender).is_waited_for());
+    assert!(!wait_queues(&sender).is_waited_for());
 }
 
 #[test]
-fn a_wait_for_looks_at_the_last_value_after_the_senders_have_gone() {
+fn a_wait_for_checks_the_last_value_after_the_senders_have_gone() {
     let (sender, mut receiver) = channel(1);
     let counter = CountingWaker::new();
     let asked = Cell::new(0);
@@ -188,7 +188,7 @@ fn a_changed_that_is_polled_with_another_waker_wakes_that_one() {
         assert!(poll(changed.as_mut(), &new).is_ready());
     }
     assert_eq!((Arc::strong_count(&old), Arc::strong_count(&new)), (1, 1));
-    assert!(!lines(&sender).is_waited_for());
+    assert!(!wait_queues(&sender).is_waited_for());
 }
 
 #[test]
@@ -219,9 +219,9 @@ fn a_send_wakes_each_of_a_hundred_receivers_once() {
     for (future, counter) in waiting.iter_mut().zip(&counters) {
         assert!(poll(future.as_mut(), counter).is_pending());
     }
-    assert!(lines(&sender).is_waited_for());
+    assert!(wait_queues(&sender).is_waited_for());
     sender.send(2).unwrap();
-    assert!(!lines(&sender).is_waited_for());
+    assert!(!wait_queues(&sender).is_waited_for());
     assert!(counters.iter().all(|counter| counter.wake_count() == 1));
     for (future, counter) in waiting.iter_mut().zip(&counters) {
         assert!(poll(future.as_mut(), counter).is_ready());
@@ -232,7 +232,7 @@ fn a_send_wakes_each_of_a_hundred_receivers_once() {
 
 /// Uses a waker that looks, and waits again, while it is being woken.
 #[test]
-fn whoever_waits_again_while_a_long_line_is_served_is_not_served_again() {
+fn a_waiter_that_waits_again_during_a_long_wake_is_not_woken_again() {
     struct Again {
         counter: Arc<CountingWaker>,
         again: std::sync::Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
@@ -284,7 +284,7 @@ fn waiting_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
 }
 
 #[test]
-fn a_wait_for_that_waits_takes_no_budget_and_one_that_answers_takes_one() {
+fn a_wait_for_that_waits_takes_no_budget_and_one_that_returns_takes_one() {
     let (sender, mut receiver) = channel(1);
     let counter = CountingWaker::new();
     budget::with_budget(Budget::Remaining(5), || {
@@ -307,8 +307,8 @@ struct Reference {
 }
 
 impl Reference {
-    fn is_news(&self, who: usize) -> bool {
-        self.seen[who] != Some(self.sends)
+    fn is_news(&self, which: usize) -> bool {
+        self.seen[which] != Some(self.sends)
     }
 }
 
@@ -323,9 +323,9 @@ proptest! {
         let mut senders = VecDeque::from([sender]);
         let mut receivers = VecDeque::from([receiver]);
         let mut model = Reference { value: 0, sends: 0, seen: VecDeque::from([Some(0)]) };
-        for (number, (step, who)) in (1u32..).zip(steps) {
+        for (number, (step, which)) in (1u32..).zip(steps) {
             let closed = senders.is_empty();
-            let place = who % receivers.len().max(1);
+            let place = which % receivers.len().max(1);
             match (step, senders.front(), receivers.get_mut(place)) {
                 (0..=1, Some(sender), _) => {
                     let sent = sender.send(number);
@@ -335,7 +335,7 @@ proptest! {
                     }
                 }
                 (2, Some(sender), _) => {
-                    let tell = who % 2 == 0;
+                    let tell = which % 2 == 0;
                     let told = sender.send_if_modified(|value| {
                         *value = number;
                         tell
@@ -366,8 +366,8 @@ proptest! {
                     model.seen.remove(place);
                 }
                 (9, _, Some(receiver)) => {
-                    let lent = receiver.borrow_and_update();
-                    prop_assert_eq!((*lent, lent.has_changed()), (model.value, model.is_news(place)));
+                    let borrowed = receiver.borrow_and_update();
+                    prop_assert_eq!((*borrowed, borrowed.has_changed()), (model.value, model.is_news(place)));
                     model.seen[place] = Some(model.sends);
                 }
                 (10, _, Some(receiver)) => {
@@ -388,7 +388,7 @@ proptest! {
                         (false, true) => Poll::Ready(None),
                         (false, false) => Poll::Pending,
                     };
-                    prop_assert_eq!(polled.map(|outcome| outcome.ok().map(|lent| *lent)), expected);
+                    prop_assert_eq!(polled.map(|outcome| outcome.ok().map(|borrowed| *borrowed)), expected);
                     model.seen[place] = Some(model.sends);
                 }
                 (12, _, Some(receiver)) => {
@@ -409,7 +409,7 @@ proptest! {
                 prop_assert_eq!(*sender.borrow(), model.value);
                 let gone = poll(pin!(sender.closed()), &CountingWaker::new()).is_ready();
                 prop_assert_eq!(gone, receivers.is_empty());
-                prop_assert!(!lines(sender).is_waited_for());
+                prop_assert!(!wait_queues(sender).is_waited_for());
             }
             for (place, receiver) in receivers.iter().enumerate() {
                 let news = model.is_news(place);

@@ -1,9 +1,9 @@
 //! Fibers: tasks that have a stack of their own, so they can wait in the middle of a call.
 //!
 //! A fiber is a task like any other: a cell in an `Arena`, a state word, a `JoinHandle`. Its
-//! future, a [`strand`], switches to the fiber's stack when it is polled, and returns `Pending`
+//! future, the [`future`], switches to the fiber's stack when it is polled, and returns `Pending`
 //! when the fiber switches back. What differs is where it is polled: on one thread, always the same
-//! ([`nest`]). [`Fibers`] is all of that for one runtime: it starts *carriers*, the threads that
+//! ([`queue`]). [`Fibers`] is all of that for one runtime: it starts *carriers*, the threads that
 //! run fibers, when they are needed, and spreads fibers over them.
 //!
 //! Carriers hold no core. What the holder of a core may lose or must take care of (queues, timers,
@@ -12,11 +12,11 @@
 //! docs/design/fibers.md gives the reasons.
 //!
 //! # Checked by
-//! tests/fiber; `nest/models.rs`.
+//! tests/fiber; `queue/models.rs`.
 
 use std::{io, sync::Arc, time::Instant};
 
-use self::{nest::Nest, strand::Strand};
+use self::{future::FiberFuture, queue::FiberQueue};
 use super::{
     pool::{Pool, stop::Alive},
     preempt::carrier::WatchedCarrier,
@@ -33,14 +33,14 @@ use super::{
     },
 };
 
-pub(crate) mod nest;
+pub(crate) mod queue;
 pub(crate) mod stack;
-pub(crate) mod strand;
+pub(crate) mod future;
 mod overflow;
 
 /// Configuration of the fibers of a runtime.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
+pub(crate) struct FiberConfig {
     /// Maximum number of carriers.
     pub(crate) carriers: usize,
     pub(crate) stack_size: usize,
@@ -50,33 +50,33 @@ pub(crate) struct Config {
 /// The fibers of one runtime, and the carriers that run them.
 pub(crate) struct Fibers {
     pool: Arc<Pool>,
-    config: Config,
-    /// The nests of the carriers that were started, in order.
-    nests: Box<[OnceLock<Arc<Nest>>]>,
+    config: FiberConfig,
+    /// The queues of the carriers that were started, in order.
+    queues: Box<[OnceLock<Arc<FiberQueue>>]>,
     /// Number of carriers that were started.
     started: AtomicUsize,
     next: AtomicUsize,
-    crew: Mutex<Crew>,
+    carrier_threads: Mutex<CarrierThreads>,
     /// Carriers that have not ended.
     alive: Arc<Alive>,
     around: OnceLock<ThreadWrapper>,
 }
 
 /// Threads of the carriers.
-struct Crew {
-    threads: Vec<(ThreadHandle, Arc<Nest>)>,
+struct CarrierThreads {
+    threads: Vec<(ThreadHandle, Arc<FiberQueue>)>,
     ended: bool,
 }
 
 impl Fibers {
-    pub(crate) fn new(pool: Arc<Pool>, config: Config) -> Self {
+    pub(crate) fn new(pool: Arc<Pool>, config: FiberConfig) -> Self {
         Self {
             pool,
-            nests: (0..config.carriers).map(|_| OnceLock::new()).collect(),
+            queues: (0..config.carriers).map(|_| OnceLock::new()).collect(),
             config,
             started: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
-            crew: Mutex::new(Crew { threads: Vec::new(), ended: false }),
+            carrier_threads: Mutex::new(CarrierThreads { threads: Vec::new(), ended: false }),
             alive: Arc::new(Alive::new()),
             around: OnceLock::new(),
         }
@@ -103,136 +103,139 @@ impl Fibers {
         X: Extra,
     {
         overflow::install();
-        let (nest, stack) = match self.choose()? {
-            Some(nest) => {
-                let stack = nest.stacks.take(stack_size)?;
-                (nest.clone(), Some(stack))
+        let (queue, stack) = match self.choose()? {
+            Some(queue) => {
+                let stack = queue.stacks.take(stack_size)?;
+                (queue.clone(), Some(stack))
             }
-            None => (self.ended_nest(), None),
+            None => (self.ended_queue(), None),
         };
-        let strand = Strand::new(f, stack, nest.clone());
-        let (future, label) = trace::trace(strand, label, trace::TaskKind::Task);
-        match nest.spawn(future, label) {
+        let future = FiberFuture::new(f, stack, queue.clone());
+        let (future, label) = trace::trace(future, label, trace::TaskKind::Task);
+        match queue.spawn(future, label) {
             Ok(handle) => Ok(handle),
             Err(refused) => Ok(refused.end()),
         }
     }
 
-    /// Returns the nest for a new fiber; `None` after the end of the runtime.
+    /// Returns the queue for a new fiber; `None` after the end of the runtime.
     ///
     /// The choice is the one with fewer fibers of two, which spreads them well without examining
     /// all. One more carrier is started as long as there may be one and the chosen one has fibers.
-    fn choose(&self) -> io::Result<Option<&Arc<Nest>>> {
-        let nest = self.choose_started();
-        if let Some((nest, is_last)) = nest
-            && (is_last || nest.alive() == 0)
+    fn choose(&self) -> io::Result<Option<&Arc<FiberQueue>>> {
+        let queue = self.choose_started();
+        if let Some((queue, is_last)) = queue
+            && (is_last || queue.alive() == 0)
         {
-            return Ok(Some(nest));
+            return Ok(Some(queue));
         }
         match self.start() {
             Ok(Some(new)) => Ok(Some(new)),
             // Either the runtime has ended, or other threads have started the last carriers since
             // the check above, which may have found none: then the fiber goes to those.
-            Ok(None) => Ok(self.choose_started().map(|(nest, _)| nest)),
+            Ok(None) => Ok(self.choose_started().map(|(queue, _)| queue)),
             // Other carriers run, so the fiber can wait for those.
-            Err(error) => nest.map(|(nest, _)| Some(nest)).ok_or(error),
+            Err(error) => queue.map(|(queue, _)| Some(queue)).ok_or(error),
         }
     }
 
     /// Chooses among the carriers that were started, if any were. The second value is true if no
     /// more can be started.
-    fn choose_started(&self) -> Option<(&Arc<Nest>, bool)> {
-        // Acquire: the carriers that are counted are in `nests`. Pairs with the Release in `start`.
+    fn choose_started(&self) -> Option<(&Arc<FiberQueue>, bool)> {
+        // Acquire: the carriers that are counted are in `queues`. Pairs with the Release in
+        // `start`.
         let started = self.started.load(Acquire);
-        (started > 0).then(|| (self.choose_of(started), started == self.nests.len()))
+        (started > 0).then(|| (self.choose_of(started), started == self.queues.len()))
     }
 
-    fn choose_of(&self, started: usize) -> &Arc<Nest> {
+    fn choose_of(&self, started: usize) -> &Arc<FiberQueue> {
         // Relaxed: any number will do.
         let first = self.next.fetch_add(1, Relaxed) % started;
         let below = u32::try_from(started).expect("the builder bounds the carriers");
         let second = current::random_below(below) as usize;
         let [first, second] =
-            [first, second].map(|index| self.nests[index].get().expect("it was counted"));
+            [first, second].map(|index| self.queues[index].get().expect("it was counted"));
         if second.alive() < first.alive() { second } else { first }
     }
 
     /// Starts one more carrier; returns `None` if there are enough of them, or after the end of the
     /// runtime. User code runs first: the function that names threads.
     #[cold]
-    fn start(&self) -> io::Result<Option<&Arc<Nest>>> {
+    fn start(&self) -> io::Result<Option<&Arc<FiberQueue>>> {
         let names = self.config.thread_config.names(1)?;
-        let name = names.into_iter().next().expect("one was asked for");
-        let mut crew = lock(&self.crew);
+        let name = names.into_iter().next().expect("one was requested");
+        let mut carrier_threads = lock(&self.carrier_threads);
         // Relaxed: ordered by the lock.
         let index = self.started.load(Relaxed);
-        if crew.ended || index == self.nests.len() {
+        if carrier_threads.ended || index == self.queues.len() {
             return Ok(None);
         }
-        let nest = self.new_nest();
+        let queue = self.new_queue();
         self.alive.add();
         let thread = self.config.thread_config.start(name, self.around.get().cloned(), {
-            let (nest, alive, pool) = (nest.clone(), self.alive.clone(), self.pool.clone());
+            let (queue, alive, pool) = (queue.clone(), self.alive.clone(), self.pool.clone());
             ThreadMain {
                 before: || (),
                 body: {
                     let alive = alive.clone();
-                    move || carry(&nest, index, &pool, &alive)
+                    move || run_carrier(&queue, index, &pool, &alive)
                 },
                 after: move || alive.remove(),
             }
         });
         match thread {
-            Ok(thread) => crew.threads.push((thread, nest.clone())),
+            Ok(thread) => carrier_threads.threads.push((thread, queue.clone())),
             Err(error) => {
                 self.alive.remove();
                 return Err(no_thread(&error));
             }
         }
-        let nest = self.nests[index].get_or_init(|| nest);
-        // Release: publishes the nest. Pairs with the Acquire in `choose_started`.
+        let queue = self.queues[index].get_or_init(|| queue);
+        // Release: publishes the queue. Pairs with the Acquire in `choose_started`.
         self.started.store(index + 1, Release);
-        Ok(Some(nest))
+        Ok(Some(queue))
     }
 
-    fn new_nest(&self) -> Arc<Nest> {
+    fn new_queue(&self) -> Arc<FiberQueue> {
         let unit = self.pool.config.unit();
         let watched = self.pool.watched.as_ref();
-        let slice = watched.map_or(strand::SLICE, |watched| watched.settings.slice);
-        Nest::new(Some(self.pool.clone()), self.config.stack_size, unit, slice)
+        let slice = watched.map_or(future::SLICE, |watched| watched.settings.slice);
+        FiberQueue::new(Some(self.pool.clone()), self.config.stack_size, unit, slice)
     }
 
-    /// Returns a nest that has ended, for a fiber that is spawned too late.
+    /// Returns a queue that has ended, for a fiber that is spawned too late.
     #[cold]
-    fn ended_nest(&self) -> Arc<Nest> {
-        let nest = self.new_nest();
-        let none = nest.shut();
-        debug_assert!(none.is_none(), "a new nest is empty");
-        nest
+    fn ended_queue(&self) -> Arc<FiberQueue> {
+        let queue = self.new_queue();
+        let none = queue.refuse_spawns();
+        debug_assert!(none.is_none(), "a new queue is empty");
+        queue
     }
 
-    fn started_nests(&self) -> impl Iterator<Item = &Arc<Nest>> {
-        self.nests.iter().map_while(OnceLock::get)
+    fn started_queues(&self) -> impl Iterator<Item = &Arc<FiberQueue>> {
+        self.queues.iter().map_while(OnceLock::get)
     }
 
     /// Returns the number of fibers that have not ended, and that of the threads that run them.
     pub(crate) fn counts(&self) -> (usize, usize) {
         // Relaxed: a counter, which orders nothing.
         let carriers = self.started.load(Relaxed);
-        (self.started_nests().map(|nest| nest.alive()).sum(), carriers)
+        (self.started_queues().map(|queue| queue.alive()).sum(), carriers)
     }
 
     /// Stops all carriers: each unwinds its fibers, after the poll that it is in, and ends.
     pub(crate) fn stop(&self) {
-        lock(&self.crew).ended = true;
-        self.started_nests().for_each(|nest| nest.stop());
+        lock(&self.carrier_threads).ended = true;
+        self.started_queues().for_each(|queue| queue.stop());
     }
 
     /// Waits for the carriers after a stop; returns `false` if the deadline passes first. May be
     /// called again.
     pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) -> bool {
         // A fiber may get here inside `block_in_place`, and its carrier must not wait for itself.
-        let own = u32::from(lock(&self.crew).threads.iter().any(|(thread, _)| thread.is_current()));
+        let own = u32::from(
+            lock(&self.carrier_threads).threads.iter().any(|(thread, _)| thread.is_current()),
+        );
         self.alive.wait(own, deadline)
     }
 
@@ -242,9 +245,11 @@ impl Fibers {
             return false;
         }
         // Only destructors of thread-locals are left to run, which the deadline bounds too.
-        let threads: Vec<_> =
-            lock(&self.crew).threads.extract_if(.., |(thread, _)| !thread.is_current()).collect();
-        let ended = threads.into_iter().filter(|(_, nest)| !nest.has_abandoned());
+        let threads: Vec<_> = lock(&self.carrier_threads)
+            .threads
+            .extract_if(.., |(thread, _)| !thread.is_current())
+            .collect();
+        let ended = threads.into_iter().filter(|(_, queue)| !queue.has_abandoned());
         ended.for_each(|(thread, _)| thread.join_until(deadline));
         true
     }
@@ -252,7 +257,7 @@ impl Fibers {
 
 /// Runs a carrier. If a stack had to be leaked, the carrier never ends, because thread-locals that
 /// the stack's frames have lent to other threads would end with it.
-fn carry(nest: &Nest, number: usize, pool: &Arc<Pool>, alive: &Alive) {
+fn run_carrier(queue: &FiberQueue, number: usize, pool: &Arc<Pool>, alive: &Alive) {
     let _alternate = overflow::Alternate::ensure();
     // SAFETY: obligation 1: the pool, which owns the counter, is borrowed for longer than the
     // guard.
@@ -260,15 +265,15 @@ fn carry(nest: &Nest, number: usize, pool: &Arc<Pool>, alive: &Alive) {
     let watched = WatchedCarrier::begin(pool, number);
     // SAFETY: obligation 1: `lease_guard` is dropped before `watched`, on this thread.
     let lease_guard = watched.as_ref().map(|watched| unsafe { watched.attach() });
-    nest.live(watched.as_ref());
+    queue.run(watched.as_ref());
     drop(lease_guard);
     drop(watched);
-    if nest.has_abandoned() {
+    if queue.has_abandoned() {
         alive.remove();
-        let bed = Parker::new();
+        let parker = Parker::new();
         loop {
             // No other thread has the parker, so this thread is never woken.
-            bed.park();
+            parker.park();
         }
     }
 }

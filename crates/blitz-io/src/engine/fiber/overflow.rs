@@ -32,7 +32,7 @@
 //! # Checked by
 //! tests/fiber/overflow.rs: `an_overflow_names_the_fiber`,
 //! `an_overflow_reaches_a_handler_of_the_users_only_if_it_is_no_fibers`,
-//! `a_signal_that_is_sent_does_what_it_did`; `who_comes_in_between_is_not_lost`.
+//! `a_signal_that_is_sent_does_what_it_did`; `a_handler_installed_in_between_is_not_lost`.
 
 use std::{mem::MaybeUninit, ops::Range, panic::Location, ptr};
 
@@ -40,7 +40,7 @@ use crate::engine::{prim::OnceLock, work::current};
 
 /// Data that the handler reads about the fiber on whose stack the thread runs.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct OverflowRecord {
     pub(super) guard: Range<usize>,
     pub(super) room: usize,
     /// The text of the name, which the fiber's task keeps alive; null if the fiber has no name.
@@ -53,46 +53,46 @@ pub(super) struct Record {
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// The handlers that were there before ours, for each of the signals.
-static BEFORE: [Before; 2] = [const { Before::unknown() }; 2];
+static PREVIOUS: [PreviousHandler; 2] = [const { PreviousHandler::unknown() }; 2];
 
 /// The handler that was there before, as far as our handler, which may run meanwhile, can know.
-struct Before {
+struct PreviousHandler {
     /// The action that was read before ours was installed.
-    asked: OnceLock<libc::sigaction>,
+    read: OnceLock<libc::sigaction>,
     /// Another handler that was installed in between.
     replaced: OnceLock<libc::sigaction>,
 }
 
-impl Before {
+impl PreviousHandler {
     const fn unknown() -> Self {
-        Self { asked: OnceLock::new(), replaced: OnceLock::new() }
+        Self { read: OnceLock::new(), replaced: OnceLock::new() }
     }
 
     /// Returns the action, by plain reads only, which are allowed in a handler.
     fn get(&self) -> Option<&libc::sigaction> {
-        self.replaced.get().or_else(|| self.asked.get())
+        self.replaced.get().or_else(|| self.read.get())
     }
 }
 
-type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+type FaultHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Installs the handler in front of the others, once in a process.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        for (signal, before) in SIGNALS.into_iter().zip(&BEFORE) {
-            put_in_front(signal, before, asked(signal));
+        for (signal, before) in SIGNALS.into_iter().zip(&PREVIOUS) {
+            put_in_front(signal, before, installed_action(signal));
         }
     });
 }
 
-/// Installs the handler in place of `asked`.
-fn put_in_front(signal: libc::c_int, before: &Before, asked: libc::sigaction) {
+/// Installs the handler in place of `read`.
+fn put_in_front(signal: libc::c_int, before: &PreviousHandler, read: libc::sigaction) {
     // Before the handler is installed, because the handler reads it.
-    before.asked.get_or_init(|| asked);
+    before.read.get_or_init(|| read);
     // SAFETY: `sigaction` consists of plain integers, for which zero is valid.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    let handler: Handler = on_fault;
+    let handler: FaultHandler = on_fault;
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let mut replaced = MaybeUninit::<libc::sigaction>::zeroed();
@@ -103,13 +103,13 @@ fn put_in_front(signal: libc::c_int, before: &Before, asked: libc::sigaction) {
         libc::sigaction(signal, &raw const action, replaced.as_mut_ptr());
         replaced.assume_init()
     };
-    if replaced.sa_sigaction != asked.sa_sigaction || replaced.sa_flags != asked.sa_flags {
+    if replaced.sa_sigaction != read.sa_sigaction || replaced.sa_flags != read.sa_flags {
         before.replaced.get_or_init(|| replaced);
     }
 }
 
 /// Returns the action that is installed for a signal.
-fn asked(signal: libc::c_int) -> libc::sigaction {
+fn installed_action(signal: libc::c_int) -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null action only reads, and an all-zero `sigaction` is valid if nothing was
     // written.
@@ -124,7 +124,7 @@ extern "C" fn on_fault(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    let record = current::with(|current| current.stack.get()).cast::<Record>();
+    let record = current::with(|current| current.stack.get()).cast::<OverflowRecord>();
     // SAFETY: the record is alive while the thread runs on the stack that it describes, and the
     // system passes a valid `info` (obligation 1 of `is_sent` and of `pass_on`).
     unsafe {
@@ -157,13 +157,13 @@ unsafe fn is_sent(info: *const libc::siginfo_t) -> bool {
 /// 1. These are the arguments of a handler.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let which = usize::from(signal != SIGNALS[0]);
-    let before = BEFORE[which].get();
+    let before = PREVIOUS[which].get();
     let handler = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     if handler != libc::SIG_DFL && handler != libc::SIG_IGN {
         if before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0) {
             // SAFETY: SA_SIGINFO says that the handler has this signature, and by obligation 1 the
             // arguments are those of a handler.
-            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            let handler: FaultHandler = unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         } else {
             // SAFETY: without SA_SIGINFO a handler has this signature, and by obligation 1 the
@@ -192,44 +192,46 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     }
 }
 
-impl Record {
+impl OverflowRecord {
     /// Reports which fiber has overflowed, without allocating memory or taking locks.
     fn report(&self) {
-        say("\nfiber ");
+        write_text("\nfiber ");
         if self.name.is_null() {
-            say_number(self.id);
+            write_number(self.id);
         } else {
             // SAFETY: pointer and length are those of the name, which the fiber's task keeps alive
             // while it runs.
             let name = unsafe { std::slice::from_raw_parts(self.name, self.name_len) };
-            say("'");
-            say_bytes(name);
-            say("'");
+            write_text("'");
+            write_bytes(name);
+            write_text("'");
         }
-        say(", spawned at ");
-        say(self.spawned_at.file());
-        say(":");
-        say_number(self.spawned_at.line().into());
-        say(":");
-        say_number(self.spawned_at.column().into());
-        say(", has overflowed its stack of ");
-        say_number(self.room as u64 / 1024);
-        say(" KiB\nfatal runtime error: stack overflow, aborting; a larger stack is given by \
-             `fiber::Builder::stack_size`, or to all by `runtime::Builder::fiber_stack_size`\n");
+        write_text(", spawned at ");
+        write_text(self.spawned_at.file());
+        write_text(":");
+        write_number(self.spawned_at.line().into());
+        write_text(":");
+        write_number(self.spawned_at.column().into());
+        write_text(", has overflowed its stack of ");
+        write_number(self.room as u64 / 1024);
+        write_text(
+            " KiB\nfatal runtime error: stack overflow, aborting; a larger stack is given by \
+             `fiber::Builder::stack_size`, or to all by `runtime::Builder::fiber_stack_size`\n",
+        );
     }
 }
 
-fn say(text: &str) {
-    say_bytes(text.as_bytes());
+fn write_text(text: &str) {
+    write_bytes(text.as_bytes());
 }
 
-fn say_bytes(bytes: &[u8]) {
+fn write_bytes(bytes: &[u8]) {
     // An error is ignored, because there is nowhere left to report it.
     // SAFETY: pointer and length are those of a live slice.
     unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-fn say_number(mut number: u64) {
+fn write_number(mut number: u64) {
     let mut digits = [0; 20];
     let mut first = digits.len();
     loop {
@@ -237,7 +239,7 @@ fn say_number(mut number: u64) {
         digits[first] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            return say_bytes(&digits[first..]);
+            return write_bytes(&digits[first..]);
         }
     }
 }
@@ -254,14 +256,14 @@ const ALTERNATE: usize = 64 * 1024;
 impl Alternate {
     /// Creates an alternate stack for this thread, if it has none.
     pub(super) fn ensure() -> Self {
-        let mut there = MaybeUninit::<libc::stack_t>::zeroed();
+        let mut existing = MaybeUninit::<libc::stack_t>::zeroed();
         // SAFETY: a null argument only reads, and an all-zero `stack_t` is valid if nothing was
         // written.
-        let there = unsafe {
-            libc::sigaltstack(ptr::null(), there.as_mut_ptr());
-            there.assume_init()
+        let existing = unsafe {
+            libc::sigaltstack(ptr::null(), existing.as_mut_ptr());
+            existing.assume_init()
         };
-        if there.ss_flags & libc::SS_DISABLE == 0 {
+        if existing.ss_flags & libc::SS_DISABLE == 0 {
             return Self(None);
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -304,21 +306,21 @@ impl Drop for Alternate {
 mod tests {
     use std::ptr;
 
-    use super::{Before, asked, put_in_front};
+    use super::{PreviousHandler, installed_action, put_in_front};
 
     extern "C" fn nothing(_: libc::c_int) {}
 
     /// With a signal that no other code in this process handles or sends.
     #[test]
-    fn who_comes_in_between_is_not_lost() {
+    fn a_handler_installed_in_between_is_not_lost() {
         const SIGNAL: libc::c_int = libc::SIGXFSZ;
         let handler: extern "C" fn(libc::c_int) = nothing;
         let handler = handler as *const () as usize;
-        let first = asked(SIGNAL);
+        let first = installed_action(SIGNAL);
         assert_ne!(first.sa_sigaction, handler);
         // SAFETY: the handler has this signature, and does nothing.
         unsafe { libc::signal(SIGNAL, handler) };
-        let before = Before::unknown();
+        let before = PreviousHandler::unknown();
         put_in_front(SIGNAL, &before, first);
         // SAFETY: restores the action that was installed at the beginning.
         unsafe { libc::sigaction(SIGNAL, &raw const first, ptr::null_mut()) };

@@ -17,8 +17,8 @@
 //!
 //! # Checked by
 //! `a_guard_is_no_part_of_the_room`, `kept_stacks_are_bounded_and_give_memory_back`,
-//! `sizes_that_cannot_be_are_refused`,
-//! `a_usual_size_that_cannot_be_refuses_only_those_who_ask_for_it`,
+//! `impossible_sizes_are_refused`,
+//! `an_impossible_default_size_is_an_error_only_for_its_users`,
 //! `a_lack_of_memory_is_not_taken_for_one_of_mappings`,
 //! `beyond_the_kernels_limit_of_mappings_the_error_names_it`; tests/fiber/many.rs:
 //! `thirty_thousand_are_alive_at_once`.
@@ -53,7 +53,7 @@ const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 /// A stack that is not in use.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub(crate) struct FiberStack {
     low: NonNull<u8>,
     /// Length of the mapping, including the guard.
     len: usize,
@@ -61,9 +61,9 @@ pub(crate) struct Stack {
 }
 
 // SAFETY: a stack is memory that belongs to the owner of the value.
-unsafe impl Send for Stack {}
+unsafe impl Send for FiberStack {}
 // SAFETY: through a shared reference only addresses are read.
-unsafe impl Sync for Stack {}
+unsafe impl Sync for FiberStack {}
 
 /// How a guard is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ enum Guard {
     /// Marked inside of the mapping.
     Marked,
     /// A mapping of its own.
-    Apart,
+    Protected,
 }
 
 /// Returns the best kind of guard that this kernel supports. The result is not cached while there
@@ -81,8 +81,8 @@ fn usual_guard() -> Guard {
     if let Some(usual) = USUAL.get() {
         return *usual;
     }
-    let Ok(stack) = Stack::map(MIN_SIZE) else { return Guard::Apart };
-    let usual = if stack.mark_guard() { Guard::Marked } else { Guard::Apart };
+    let Ok(stack) = FiberStack::map(MIN_SIZE) else { return Guard::Protected };
+    let usual = if stack.mark_guard() { Guard::Marked } else { Guard::Protected };
     *USUAL.get_or_init(|| usual)
 }
 
@@ -104,7 +104,7 @@ fn rounded(size: usize) -> io::Result<usize> {
         Some(room) if fits => Ok(room),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("a fiber's stack cannot have {size} bytes: ask for less"),
+            format!("a fiber's stack cannot have {size} bytes: request less"),
         )),
     }
 }
@@ -117,7 +117,7 @@ fn guard_len() -> usize {
     GUARD.next_multiple_of(page())
 }
 
-impl Stack {
+impl FiberStack {
     /// Maps a fresh stack of at least `size` bytes.
     ///
     /// # Errors
@@ -128,15 +128,15 @@ impl Stack {
 
     fn guarded(size: usize, guard: Guard) -> io::Result<Self> {
         let room = rounded(size)?;
-        let stack = Self::map(room).map_err(|error| refused(room, &error))?;
+        let stack = Self::map(room).map_err(|error| allocation_error(room, &error))?;
         let guarded = match guard {
             Guard::Marked if stack.mark_guard() => Ok(()),
             // Locked memory (`mlock`) does not support marked guards.
-            Guard::Marked | Guard::Apart => stack.part_guard(),
+            Guard::Marked | Guard::Protected => stack.protect_guard(),
         };
         match guarded {
             Ok(()) => Ok(stack),
-            Err(error) => Err(refused(room, &error)),
+            Err(error) => Err(allocation_error(room, &error)),
         }
     }
 
@@ -176,11 +176,11 @@ impl Stack {
         false
     }
 
-    fn part_guard(&self) -> io::Result<()> {
+    fn protect_guard(&self) -> io::Result<()> {
         // SAFETY: this is our own mapping, of which nothing is in use.
-        let parted =
+        let result =
             unsafe { libc::mprotect(self.low.as_ptr().cast(), self.guard, libc::PROT_NONE) };
-        if parted == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Returns the number of bytes that a fiber may use.
@@ -206,7 +206,7 @@ impl Stack {
     }
 }
 
-impl Drop for Stack {
+impl Drop for FiberStack {
     fn drop(&mut self) {
         // SAFETY: this is our own mapping, of which nothing is in use any more.
         let unmapped = unsafe { libc::munmap(self.low.as_ptr().cast(), self.len) };
@@ -220,7 +220,7 @@ impl Drop for Stack {
 
 // SAFETY: the guard catches an overflow; the room is larger than the minimum that the trait
 // requires, and both ends are page-aligned.
-unsafe impl corosensei::stack::Stack for Stack {
+unsafe impl corosensei::stack::Stack for FiberStack {
     fn base(&self) -> NonZeroUsize {
         self.low.addr().saturating_add(self.len)
     }
@@ -233,7 +233,7 @@ unsafe impl corosensei::stack::Stack for Stack {
 /// Returns the error for a stack that cannot be allocated, with advice: the kernel's limit on
 /// mappings may be reached, or a limit on memory, and the system returns the same error for both.
 #[cold]
-fn refused(room: usize, error: &io::Error) -> io::Error {
+fn allocation_error(room: usize, error: &io::Error) -> io::Error {
     let out = error.raw_os_error() == Some(libc::ENOMEM);
     let hint = match mappings() {
         Some((used, limit)) if out && used + SLACK >= limit => format!(
@@ -273,24 +273,24 @@ fn mappings() -> Option<(usize, usize)> {
 
 /// Cache of stacks of one size.
 #[derive(Debug)]
-pub(crate) struct Stacks {
+pub(crate) struct StackCache {
     size: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedStacks>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    stacks: Vec<Stack>,
+struct CachedStacks {
+    stacks: Vec<FiberStack>,
     closed: bool,
 }
 
-impl Stacks {
+impl StackCache {
     pub(crate) fn new(size: usize) -> Self {
-        Self { size, kept: Mutex::new(Kept { stacks: Vec::new(), closed: false }) }
+        Self { size, kept: Mutex::new(CachedStacks { stacks: Vec::new(), closed: false }) }
     }
 
     /// Returns a stack of `size` bytes, or of the default size of this cache.
-    pub(crate) fn take(&self, size: Option<usize>) -> io::Result<Stack> {
+    pub(crate) fn take(&self, size: Option<usize>) -> io::Result<FiberStack> {
         let size = size.unwrap_or(self.size);
         let room = rounded(size)?;
         // A default size that is impossible is an error only for callers that use it.
@@ -299,11 +299,11 @@ impl Stacks {
         {
             return Ok(stack);
         }
-        Stack::new(size)
+        FiberStack::new(size)
     }
 
     /// Keeps the stack for the next fiber, or returns it to the system.
-    pub(crate) fn keep(&self, stack: Stack) {
+    pub(crate) fn keep(&self, stack: FiberStack) {
         if !rounded(self.size).is_ok_and(|usual| usual == stack.room()) {
             return drop(stack);
         }
@@ -337,14 +337,14 @@ impl Stacks {
 mod tests {
     use corosensei::stack::Stack as _;
 
-    use super::{Guard, MIN_SIZE, Stack, Stacks, page};
+    use super::{FiberStack, Guard, MIN_SIZE, StackCache, page};
     #[cfg(target_os = "linux")]
     use super::{KEPT, WARM};
 
     #[test]
     fn a_guard_is_no_part_of_the_room() {
-        for guard in [Guard::Marked, Guard::Apart] {
-            let stack = Stack::guarded(100_000, guard).unwrap();
+        for guard in [Guard::Marked, Guard::Protected] {
+            let stack = FiberStack::guarded(100_000, guard).unwrap();
             assert!(stack.room() >= 100_000 && stack.room().is_multiple_of(page()));
             assert_eq!(stack.guard().start, stack.limit().get());
             assert_eq!(stack.guard().end + stack.room(), stack.base().get());
@@ -354,22 +354,22 @@ mod tests {
                 ((stack.base().get() - 8) as *mut u64).write(2);
             }
         }
-        assert!(Stack::new(1).unwrap().room() >= MIN_SIZE);
+        assert!(FiberStack::new(1).unwrap().room() >= MIN_SIZE);
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_refused() {
+    fn impossible_sizes_are_refused() {
         for size in [usize::MAX, isize::MAX as usize, usize::MAX / 2 - 4096] {
-            let error = Stack::new(size).unwrap_err();
-            assert!(error.to_string().contains("ask for less"), "{error}");
+            let error = FiberStack::new(size).unwrap_err();
+            assert!(error.to_string().contains("request less"), "{error}");
         }
     }
 
     #[test]
     fn a_lack_of_memory_is_not_taken_for_one_of_mappings() {
-        for guard in [Guard::Marked, Guard::Apart] {
+        for guard in [Guard::Marked, Guard::Protected] {
             // The size is valid, but more than the system can grant.
-            let error = Stack::guarded(1 << 60, guard).unwrap_err();
+            let error = FiberStack::guarded(1 << 60, guard).unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::OutOfMemory);
             let text = error.to_string();
             assert!(text.starts_with("no memory for a fiber's stack of"), "{text}");
@@ -378,10 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_size_that_cannot_be_refuses_only_those_who_ask_for_it() {
-        let stacks = Stacks::new(usize::MAX);
+    fn an_impossible_default_size_is_an_error_only_for_its_users() {
+        let stacks = StackCache::new(usize::MAX);
         let error = stacks.take(None).unwrap_err();
-        assert!(error.to_string().contains("ask for less"), "{error}");
+        assert!(error.to_string().contains("request less"), "{error}");
         let stack = stacks.take(Some(MIN_SIZE)).unwrap();
         assert_eq!(stack.room(), MIN_SIZE);
         stacks.keep(stack);
@@ -398,7 +398,7 @@ mod tests {
         // Neighbours of the same kind share a mapping, so there may be a few more.
         let mut stacks = Vec::with_capacity(limit);
         let error = loop {
-            match Stack::guarded(MIN_SIZE, Guard::Apart) {
+            match FiberStack::guarded(MIN_SIZE, Guard::Protected) {
                 Ok(stack) => stacks.push(stack),
                 Err(error) => break error,
             }
@@ -408,25 +408,25 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains(&format!("vm.max_map_count, which is {limit}")), "{text}");
         assert!(made > limit / 2 - 1000, "{made} of {limit}");
-        drop(Stack::guarded(MIN_SIZE, Guard::Apart).unwrap());
+        drop(FiberStack::guarded(MIN_SIZE, Guard::Protected).unwrap());
     }
 
     /// Returns the number of bytes of the stack that are resident in memory.
     #[cfg(target_os = "linux")]
-    fn resident(stack: &Stack) -> usize {
+    fn resident(stack: &FiberStack) -> usize {
         let pages = stack.room() / page();
         let mut present = vec![0u8; pages];
         let room = stack.guard().end as *mut libc::c_void;
         // SAFETY: `present` has one byte for each page of our own mapping.
-        let asked = unsafe { libc::mincore(room, stack.room(), present.as_mut_ptr()) };
-        assert_eq!(asked, 0);
+        let result = unsafe { libc::mincore(room, stack.room(), present.as_mut_ptr()) };
+        assert_eq!(result, 0);
         present.iter().filter(|page| **page & 1 == 1).count() * page()
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn kept_stacks_are_bounded_and_give_memory_back() {
-        let stacks = Stacks::new(MIN_SIZE);
+        let stacks = StackCache::new(MIN_SIZE);
         let used: Vec<_> = (0..2 * KEPT)
             .map(|_| {
                 let stack = stacks.take(None).unwrap();

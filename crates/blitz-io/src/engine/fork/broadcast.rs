@@ -2,13 +2,13 @@
 //!
 //! # Protocol
 //! Each worker has a queue of its own for broadcasts, which it checks after its stack. The thread
-//! that broadcasts fills those queues itself and waits, as the owner of a countdown (`owner`). If
+//! that broadcasts fills those queues itself and waits for a countdown (`waiting_thread`). If
 //! it is a thread of the pool, its own wait runs its part. No other thread is involved: a worker
 //! that waited for the others on a caller's behalf would be one less to run jobs, and might, while
 //! it waits, start a job that ends only after the broadcast has returned.
 //!
 //! # Checked by
-//! `a_broadcast_wakes_who_falls_asleep`,
+//! `a_broadcast_wakes_a_worker_that_falls_asleep`,
 //! `a_broadcast_runs_once_on_each_thread_and_keeps_their_order`,
 //! `a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned`.
 
@@ -20,10 +20,10 @@ use std::{
 };
 
 use super::{
-    job::{HeapJob, JobRef, Payload},
+    job::{HeapJob, JobRef, PanicPayload},
     latch::Countdown,
-    owner::{Owner, Pointer},
     registry::Registry,
+    waiting_thread::{Pointer, WaitingThread},
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, discard, lock};
@@ -42,12 +42,12 @@ use crate::engine::prim::{Mutex, discard, lock};
 pub struct BroadcastContext<'a> {
     worker: &'a Worker,
     /// Keeps the value on its thread.
-    stays: PhantomData<&'a mut dyn Fn()>,
+    not_send: PhantomData<&'a mut dyn Fn()>,
 }
 
 impl<'a> BroadcastContext<'a> {
     pub(crate) fn new(worker: &'a Worker) -> Self {
-        Self { worker, stays: PhantomData }
+        Self { worker, not_send: PhantomData }
     }
 
     /// Returns the index of this thread in its pool.
@@ -92,9 +92,9 @@ pub(crate) fn broadcast<R: Send>(
     op: &(impl Fn(BroadcastContext<'_>) -> R + Sync),
 ) -> Vec<R> {
     let count = registry.threads();
-    let results: Vec<Mutex<Option<Result<R, Payload>>>> =
+    let results: Vec<Mutex<Option<Result<R, PanicPayload>>>> =
         (0..count).map(|_| Mutex::new(None)).collect();
-    let countdown = Countdown::new(count, Owner::this_thread());
+    let countdown = Countdown::new(count, WaitingThread::this_thread());
     let end = Pointer::to(&countdown);
     let jobs: Vec<JobRef> = results
         .iter()
@@ -115,14 +115,16 @@ pub(crate) fn broadcast<R: Send>(
     registry.broadcast(jobs.into_iter());
     countdown.waiter().wait(countdown.latch());
     let outcomes = results.iter().map(|result| lock(result).take());
-    let outcomes: Result<Vec<R>, Payload> =
+    let outcomes: Result<Vec<R>, PanicPayload> =
         first_panic(outcomes.map(|it| it.expect("all have ended")));
     outcomes.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
 /// Collects all results, or the first panic. With a panic, the results are dropped one by one,
 /// outside of an unwinding, so that a destructor that panics does not abort the process.
-fn first_panic<R>(outcomes: impl Iterator<Item = Result<R, Payload>>) -> Result<Vec<R>, Payload> {
+fn first_panic<R>(
+    outcomes: impl Iterator<Item = Result<R, PanicPayload>>,
+) -> Result<Vec<R>, PanicPayload> {
     let mut results = Vec::with_capacity(outcomes.size_hint().0);
     let mut first = None;
     for outcome in outcomes {
@@ -146,7 +148,7 @@ pub(crate) fn spawn_broadcast(
     if !registry.hold(count) {
         // The pool has ended, and this thread is the only one of its threads that is left.
         if let Some(worker) = registry.current() {
-            registry.guard(move || op(BroadcastContext::new(worker)));
+            registry.catch_unwind(move || op(BroadcastContext::new(worker)));
         }
         return;
     }
@@ -155,7 +157,7 @@ pub(crate) fn spawn_broadcast(
         .map(|_| {
             let op = op.clone();
             let run = move |by: &Worker| {
-                by.registry().guard(move || op(BroadcastContext::new(by)));
+                by.registry().catch_unwind(move || op(BroadcastContext::new(by)));
             };
             // SAFETY: 1. and 2. neither closure borrows anything.
             unsafe { HeapJob::make(run, |by: &Worker| by.registry().release()) }

@@ -6,17 +6,17 @@
 //! for the job's latch. It parks meanwhile if it belongs to no pool; if it belongs to another pool,
 //! it runs that pool's jobs.
 //!
-//! Alternatively it joins the pool as its *guest*: it runs the closure itself, with a worker that
-//! thieves steal from like from any other. When the closure has returned, jobs that are left on
-//! that worker's stack (spawned ones, for which no thread waits) go to the injector.
+//! Alternatively it joins the pool as a *temporary worker*: it runs the closure itself, with a
+//! worker that thieves steal from like from any other. When the closure has returned, jobs that are
+//! left on that worker's stack (spawned ones, for which no thread waits) go to the injector.
 
 use std::sync::Arc;
 
 use super::{
     job::CallJob,
-    join::Here,
+    join::CurrentWorker,
     latch,
-    registry::{Registry, Seat},
+    registry::{Registry, WorkerHandle},
     worker::{self, Worker},
 };
 use crate::engine::{pool::awake::AwakeWorker, preempt::handoff::Blocked, prim::parker::Parker};
@@ -54,7 +54,7 @@ fn from_another_pool<R: Send>(
     worker: &Worker,
     op: impl FnOnce(&Worker, bool) -> R + Send,
 ) -> R {
-    let job = CallJob::new(|worker: &Worker| op(worker, true), Seat::of(worker));
+    let job = CallJob::new(|worker: &Worker| op(worker, true), WorkerHandle::of(worker));
     // SAFETY: 1. we wait for the latch below, before the job goes out of scope. 2. It is put into
     // one queue, once.
     registry.inject(unsafe { job.job() });
@@ -63,43 +63,46 @@ fn from_another_pool<R: Send>(
     unsafe { job.into_result() }
 }
 
-/// Runs `op` on this thread as the pool's guest. Runs it on one of the pool's own threads instead
-/// if the pool has a guest already, or if this thread belongs to another pool.
-pub(crate) fn take_part<R: Send>(registry: &Registry, op: impl FnOnce(Here<'_>) -> R + Send) -> R {
+/// Runs `op` on this thread as a temporary worker. Runs it on one of the pool's own threads instead
+/// if the pool has a temporary worker already, or if this thread belongs to another pool.
+pub(crate) fn join_pool<R: Send>(
+    registry: &Registry,
+    op: impl FnOnce(CurrentWorker<'_>) -> R + Send,
+) -> R {
     let op = |worker: &Worker| {
         // SAFETY: 1. the closure is called below with the worker of the thread that calls it.
-        op(unsafe { Here::new(worker) })
+        op(unsafe { CurrentWorker::new(worker) })
     };
     let is_free = worker::current().is_null();
-    match if is_free { registry.take_guest() } else { None } {
+    match if is_free { registry.claim_temporary() } else { None } {
         None => on_worker(registry, |worker, _| op(worker)),
-        Some(guest) => {
-            let visit = Visit { registry, guest, _member: AwakeWorker::new() };
+        Some(worker) => {
+            let temporary = TemporaryWorker { registry, worker, _member: AwakeWorker::new() };
             // If this thread is a runtime's worker, its other tasks go on meanwhile on another
             // thread.
             let _blocked = Blocked::if_worker();
-            worker::enter(guest);
-            let result = op(guest);
-            drop(visit);
+            worker::enter(worker);
+            let result = op(worker);
+            drop(temporary);
             result
         }
     }
 }
 
-/// A guest's time in the pool; its drop ends that, also when the closure unwinds.
-struct Visit<'a> {
+/// A thread's time as a temporary worker; its drop ends that, also when the closure unwinds.
+struct TemporaryWorker<'a> {
     registry: &'a Registry,
-    guest: &'a Worker,
+    worker: &'a Worker,
     _member: AwakeWorker,
 }
 
-impl Drop for Visit<'_> {
+impl Drop for TemporaryWorker<'_> {
     fn drop(&mut self) {
-        while let Some(job) = self.guest.pop() {
+        while let Some(job) = self.worker.pop() {
             self.registry.inject(job);
         }
         worker::leave();
-        self.registry.release_guest();
+        self.registry.release_temporary();
     }
 }
 

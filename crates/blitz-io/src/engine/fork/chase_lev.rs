@@ -27,18 +27,18 @@
 //! the deque is dropped, because a thief may be between T3 and T4. The old ring is no longer
 //! written to, so its slot of `t` is as good. All old rings together are smaller than the last one.
 //!
-//! *Demand*: a push ends with a fence and a load of `is_asked`, as in a fenced stack.
+//! *Request*: a push ends with a fence and a load of `is_requested`, as in a fenced stack.
 //!
 //! # Checked by
 //! `models.rs`: `an_owner_and_a_thief_take_each_job_once`, `the_last_job_has_one_taker`,
 //! `two_thieves_take_different_jobs`, `a_ring_that_grows_under_a_thief_loses_nothing`,
-//! `a_push_or_a_demand_sees_the_other`; weakened as `chase_lev_pop_fence`, `chase_lev_steal_fence`,
-//! `chase_lev_last`, `chase_lev_push_fence`. The Release of `bottom` has no such control: the
-//! checker's fences guarantee more than the language does, and hide its lack.
+//! `a_push_or_a_request_sees_the_other`; weakened as `chase_lev_pop_fence`,
+//! `chase_lev_steal_fence`, `chase_lev_last`, `chase_lev_push_fence`. The Release of `bottom` has
+//! no such control: the checker's fences guarantee more than the language does, and hide its lack.
 
 use std::ptr::NonNull;
 
-use super::stack::{Index, Pushed};
+use super::stack::{Index, PushResult};
 use crate::engine::prim::{
     AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -59,7 +59,7 @@ pub(super) struct Deque<T> {
     bottom: CachePadded<AtomicU64>,
     top: CachePadded<AtomicU64>,
     ring: AtomicPtr<Ring<T>>,
-    is_asked: AtomicBool,
+    is_requested: AtomicBool,
 }
 
 struct Ring<T> {
@@ -90,7 +90,7 @@ impl<T> Deque<T> {
             bottom: CachePadded::new(AtomicU64::new(1)),
             top: CachePadded::new(AtomicU64::new(1)),
             ring: AtomicPtr::new(Box::into_raw(Box::new(ring))),
-            is_asked: AtomicBool::new(false),
+            is_requested: AtomicBool::new(false),
         }
     }
 
@@ -98,7 +98,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner.
-    pub(super) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
+    pub(super) unsafe fn push(&self, job: NonNull<T>) -> PushResult {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed);
         // Acquire: the thief that took the slot's last job has read it. Pairs with the exchange in
@@ -112,11 +112,11 @@ impl<T> Deque<T> {
         ring.slot(index).store(job.as_ptr(), Relaxed);
         self.set_bottom(index + 1);
         if !weakened!("chase_lev_push_fence") {
-            // SeqCst: pairs with the barrier of a worker that goes to sleep after its `demand`.
+            // SeqCst: pairs with the barrier of a worker that goes to sleep after its `request`.
             fence(SeqCst);
         }
         // Relaxed: the fence orders it.
-        Pushed { index, is_asked: self.is_asked.load(Relaxed) }
+        PushResult { index, is_requested: self.is_requested.load(Relaxed) }
     }
 
     /// Pops the job that was pushed at `index`. Returns `false` if a thief has it or if other jobs
@@ -198,17 +198,17 @@ impl<T> Deque<T> {
         self.bottom.load(Relaxed) > self.top.load(Relaxed)
     }
 
-    /// Requests that the owner calls `answer` after its next push.
-    fn demand(&self) {
-        // AcqRel: of this swap and the one in `answer`, the later one sees what was done before the
-        // other.
-        self.is_asked.swap(true, AcqRel);
+    /// Requests that the owner calls `publish` after its next push.
+    fn request(&self) {
+        // AcqRel: of this swap and the one in `publish`, the later one sees what was done before
+        // the other.
+        self.is_requested.swap(true, AcqRel);
     }
 
     /// Takes the request away, and returns whether there was one. All jobs are public anyway.
-    fn answer(&self) -> bool {
-        // AcqRel: sees what was done before the demand. Pairs with the swap in `demand`.
-        self.is_asked.swap(false, AcqRel)
+    fn publish(&self) -> bool {
+        // AcqRel: sees what was done before the request. Pairs with the swap in `request`.
+        self.is_requested.swap(false, AcqRel)
     }
 
     /// Returns the ring; only for the owner.

@@ -21,9 +21,9 @@ pub(crate) fn spawn(registry: &Registry, closure: impl FnOnce() + Send + 'static
 pub(crate) fn spawn_fifo(registry: &Registry, closure: impl FnOnce() + Send + 'static) {
     let (job, is_held) = job(registry, closure);
     match registry.current() {
-        // SAFETY: 1. the `Line` is part of the registry, which is held by the job or by this
+        // SAFETY: 1. the `JobFifo` is part of the registry, which is held by the job or by this
         // thread.
-        Some(worker) => worker.push(unsafe { worker.line.push(job) }),
+        Some(worker) => worker.push(unsafe { worker.fifo.push(job) }),
         None => registry.inject(job),
     }
     if !is_held {
@@ -34,7 +34,7 @@ pub(crate) fn spawn_fifo(registry: &Registry, closure: impl FnOnce() + Send + 's
 /// Creates the job, and returns whether it holds the pool: a pool that has ended cannot be held.
 fn job(registry: &Registry, closure: impl FnOnce() + Send + 'static) -> (JobRef, bool) {
     let is_held = registry.hold(1);
-    let run = move |by: &Worker| by.registry().guard(closure);
+    let run = move |by: &Worker| by.registry().catch_unwind(closure);
     let end = move |by: &Worker| {
         if is_held {
             by.registry().release();
@@ -45,7 +45,7 @@ fn job(registry: &Registry, closure: impl FnOnce() + Send + 'static) -> (JobRef,
 }
 
 /// Runs the jobs of this thread, if it is one of the pool's. Only such a thread can still reach a
-/// pool that has ended: it was lent to it, or is about to leave it.
+/// pool that has ended: it is the user's own, or is about to leave the pool.
 #[cold]
 fn finish(registry: &Registry) {
     if let Some(worker) = registry.current() {

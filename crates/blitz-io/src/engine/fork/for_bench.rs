@@ -7,7 +7,7 @@
 use std::ptr::NonNull;
 
 use super::chase_lev::{Deque, Stolen};
-use super::stack::{Pushed, Stack};
+use super::stack::{PushResult, Stack};
 
 /// A job that is never run; nothing reads the memory that it points to.
 #[derive(Debug, Clone, Copy)]
@@ -47,17 +47,17 @@ impl JobStack {
     /// Pushes a job, and publishes jobs if they were requested. Returns whether they were.
     #[inline]
     pub fn push(&mut self, job: Job) -> bool {
-        self.put(job).is_asked
+        self.put(job).is_requested
     }
 
     #[inline(always)]
-    fn put(&mut self, job: Job) -> Pushed {
+    fn put(&mut self, job: Job) -> PushResult {
         // SAFETY: 1. we have a mutable reference, so we are the owner. 2. Every push is followed by
-        // `answer`, below.
+        // `publish`, below.
         let pushed = unsafe { self.0.push(job.0) };
-        if pushed.is_asked {
+        if pushed.is_requested {
             // SAFETY: we have a mutable reference, so we are the owner.
-            unsafe { self.0.answer() };
+            unsafe { self.0.publish() };
         }
         pushed
     }
@@ -78,8 +78,8 @@ impl JobStack {
     }
 
     /// Requests jobs; the next push publishes half of them.
-    pub fn demand(&self) {
-        self.0.demand();
+    pub fn request(&self) {
+        self.0.request();
     }
 
     /// Takes the oldest job.
@@ -114,7 +114,7 @@ impl ChaseLev {
     #[inline]
     pub fn push(&mut self, job: Job) -> bool {
         // SAFETY: 1. we have a mutable reference, so we are the owner.
-        unsafe { self.0.push(job.0) }.is_asked
+        unsafe { self.0.push(job.0) }.is_requested
     }
 
     /// Pushes a job and takes it back by its index.

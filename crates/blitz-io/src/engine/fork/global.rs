@@ -3,7 +3,7 @@
 use std::{io, str::FromStr, sync::Arc};
 
 use super::{
-    registry::{NoPool, Plan, Registry, Vacancy},
+    registry::{PoolBuildError, Registry, RegistryConfig, UnstartedWorker},
     worker,
 };
 use crate::engine::prim::{OnceLock, ThreadId, thread, thread_id};
@@ -51,8 +51,8 @@ pub(crate) fn registry() -> &'static Arc<Registry> {
 fn start_on_first_use() -> &'static Arc<Registry> {
     match init(start_default) {
         Ok(registry) => registry,
-        Err(NoGlobal::Exists(registry)) => registry,
-        Err(NoGlobal::NoPool(error)) => panic!(
+        Err(GlobalPoolError::Exists(registry)) => registry,
+        Err(GlobalPoolError::Build(error)) => panic!(
             "The global thread pool has not been initialized: {error:?}; \
              set RAYON_NUM_THREADS to fewer threads, or build a pool of your own"
         ),
@@ -60,39 +60,43 @@ fn start_on_first_use() -> &'static Arc<Registry> {
 }
 
 /// The reason why no new global pool was created.
-pub(crate) enum NoGlobal {
+pub(crate) enum GlobalPoolError {
     /// There is one already, and nothing was created.
     Exists(&'static Arc<Registry>),
     /// The pool could not be created; a later call may try again.
-    NoPool(NoPool),
+    Build(PoolBuildError),
 }
 
 /// Creates the global pool.
 pub(crate) fn init(
-    make: impl FnOnce() -> Result<Arc<Registry>, NoPool>,
-) -> Result<&'static Arc<Registry>, NoGlobal> {
+    make: impl FnOnce() -> Result<Arc<Registry>, PoolBuildError>,
+) -> Result<&'static Arc<Registry>, GlobalPoolError> {
     assert!(
         Maker::now() != Some(thread_id()),
         "this thread is making the global pool: what names or starts its threads cannot use it"
     );
     let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(registry) = GLOBAL.get() {
-        return Err(NoGlobal::Exists(registry));
+        return Err(GlobalPoolError::Exists(registry));
     }
     let maker = Maker::begin();
-    let registry = make().map_err(NoGlobal::NoPool)?;
+    let registry = make().map_err(GlobalPoolError::Build)?;
     drop(maker);
     Ok(GLOBAL.get_or_init(|| registry))
 }
 
-fn start_default() -> Result<Arc<Registry>, NoPool> {
-    let plan = || Plan { threads: default_threads(), ..Plan::default() };
-    match Registry::start(plan(), |vacancy| start_thread(None, None, vacancy)) {
+fn start_default() -> Result<Arc<Registry>, PoolBuildError> {
+    let config = || RegistryConfig { threads: default_threads(), ..RegistryConfig::default() };
+    match Registry::start(config(), |unstarted| start_thread(None, None, unstarted)) {
         // Where the system has no threads at all, the calling thread is the pool.
-        Err(NoPool::NoThread(error))
+        Err(PoolBuildError::NoThread(error))
             if error.kind() == io::ErrorKind::Unsupported && worker::current().is_null() =>
         {
-            let alone = Plan { threads: 1, use_current_thread: true, ..Plan::default() };
+            let alone = RegistryConfig {
+                threads: 1,
+                use_current_thread: true,
+                ..RegistryConfig::default()
+            };
             Registry::start(alone, |_| Ok(()))
         }
         outcome => outcome,
@@ -103,7 +107,7 @@ fn start_default() -> Result<Arc<Registry>, NoPool> {
 pub(crate) fn start_thread(
     name: Option<String>,
     stack_size: Option<usize>,
-    vacancy: Vacancy,
+    unstarted: UnstartedWorker,
 ) -> io::Result<()> {
     let mut builder = thread::Builder::new();
     if let Some(name) = name {
@@ -112,7 +116,7 @@ pub(crate) fn start_thread(
     if let Some(size) = stack_size {
         builder = builder.stack_size(size);
     }
-    builder.spawn(move || vacancy.run()).map(drop)
+    builder.spawn(move || unstarted.run()).map(drop)
 }
 
 /// Returns the number of threads that the environment sets, or else the number of processors.

@@ -1,9 +1,9 @@
 //! A job: a closure behind one pointer, in a stack frame or on the heap.
 //!
 //! # Protocol
-//! A job begins with its `Header`, and queues hold pointers to headers. The thread that takes a job
-//! from a queue runs it, once, by `run`. A job in a stack frame ([`StackJob`], [`CallJob`]) stays
-//! there until its latch is set; one on the heap ([`HeapJob`]) frees itself.
+//! A job begins with its `JobHeader`, and queues hold pointers to headers. The thread that takes a
+//! job from a queue runs it, once, by `run`. A job in a stack frame ([`StackJob`], [`CallJob`])
+//! stays there until its latch is set; one on the heap ([`HeapJob`]) frees itself.
 //!
 //! No job unwinds into the thread that runs it: a panic of a user's closure is caught and kept in
 //! the job, or passed to the pool. So a frame that has a job in a queue is never left by an
@@ -16,7 +16,7 @@
 //!
 //! # Checked by
 //! `a_job_on_a_frame_gives_its_result_or_its_panic`, `a_heap_job_runs_once_and_is_freed`,
-//! `the_end_of_a_heap_job_comes_when_its_closure_is_gone`, `a_line_runs_the_oldest_first`.
+//! `the_end_of_a_heap_job_comes_when_its_closure_is_gone`, `a_fifo_runs_the_oldest_first`.
 
 use std::{
     any::Any,
@@ -28,35 +28,35 @@ use std::{
 };
 
 use super::{
-    latch::{Latch, Waiter},
-    registry::AbortOnUnwind,
+    latch::{Latch, Unpark},
+    registry::AbortIfPanic,
     stack::Index,
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, UnsafeCell, lock};
 
 /// The payload of a panic.
-pub(crate) type Payload = Box<dyn Any + Send>;
+pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
 /// The function that runs a job. Its arguments are the job, the worker that owns the stack from
 /// which it was taken (none if it was injected or broadcast), and the worker that runs it.
-pub(crate) type Run = unsafe fn(NonNull<Header>, Option<&Worker>, &Worker);
+pub(crate) type RunFn = unsafe fn(NonNull<JobHeader>, Option<&Worker>, &Worker);
 
 /// The first word of each job.
-pub(crate) struct Header {
-    run: Run,
+pub(crate) struct JobHeader {
+    run: RunFn,
 }
 
-impl Header {
+impl JobHeader {
     /// Creates the header of a job of another kind than those in this file.
-    pub(crate) fn new(run: Run) -> Self {
+    pub(crate) fn new(run: RunFn) -> Self {
         Self { run }
     }
 }
 
 /// A pointer to a job, as queues hold it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct JobRef(NonNull<Header>);
+pub(crate) struct JobRef(NonNull<JobHeader>);
 
 // SAFETY: a `JobRef` of a closure that may not be sent must not be put into a queue. All
 // constructors require `Send`, or their callers say why the job stays on its thread.
@@ -64,11 +64,11 @@ unsafe impl Send for JobRef {}
 
 impl JobRef {
     /// Creates a reference from a header pointer that a queue held.
-    pub(crate) fn from_header(header: NonNull<Header>) -> Self {
+    pub(crate) fn from_header(header: NonNull<JobHeader>) -> Self {
         Self(header)
     }
 
-    pub(crate) fn header(self) -> NonNull<Header> {
+    pub(crate) fn header(self) -> NonNull<JobHeader> {
         self.0
     }
 
@@ -93,8 +93,8 @@ impl JobRef {
         let run = unsafe { self.0.as_ref() }.run;
         // Jobs do not unwind. If our own code did, the unwinding would leave frames with jobs that
         // other threads still hold.
-        let abort = AbortOnUnwind("a bug in the pool");
-        // SAFETY: our obligations 1 and 2 are those of every `Run` function.
+        let abort = AbortIfPanic("a bug in the pool");
+        // SAFETY: our obligations 1 and 2 are those of every `RunFn` function.
         unsafe { run(self.0, from, by) };
         std::mem::forget(abort);
     }
@@ -104,10 +104,10 @@ impl JobRef {
 /// latch is set or the job was taken back.
 #[repr(C)]
 pub(crate) struct StackJob<F, R> {
-    header: Header,
+    header: JobHeader,
     latch: Latch,
     closure: UnsafeCell<ManuallyDrop<F>>,
-    result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
+    result: UnsafeCell<MaybeUninit<Result<R, PanicPayload>>>,
 }
 
 impl<F, R> StackJob<F, R>
@@ -118,7 +118,7 @@ where
     #[inline(always)]
     pub(crate) fn new(closure: F, index: Index) -> Self {
         Self {
-            header: Header { run: Self::run },
+            header: JobHeader { run: Self::run },
             latch: Latch::with(index),
             closure: UnsafeCell::new(ManuallyDrop::new(closure)),
             result: UnsafeCell::new(MaybeUninit::uninit()),
@@ -126,7 +126,7 @@ where
     }
 
     #[inline(always)]
-    pub(crate) fn header(&self) -> NonNull<Header> {
+    pub(crate) fn header(&self) -> NonNull<JobHeader> {
         // The pointer is made from the whole job, not from its first field, because `run` casts it
         // back to the job.
         NonNull::from(self).cast()
@@ -159,7 +159,7 @@ where
     ///
     /// # Safety
     /// 1. The latch is set. 2. This method is called once.
-    pub(crate) unsafe fn outcome(&self) -> Result<R, Payload> {
+    pub(crate) unsafe fn outcome(&self) -> Result<R, PanicPayload> {
         // SAFETY: 1. the outcome was written before the latch was set. 2. It is read once.
         self.result.with(|result| unsafe { (*result).assume_init_read() })
     }
@@ -167,7 +167,7 @@ where
     /// # Safety
     /// The obligations of [`JobRef::run`] hold, and `header` is the header of a job of this type.
     #[cold]
-    unsafe fn run(header: NonNull<Header>, from: Option<&Worker>, by: &Worker) {
+    unsafe fn run(header: NonNull<JobHeader>, from: Option<&Worker>, by: &Worker) {
         let this: *const Self = header.as_ptr().cast();
         {
             // SAFETY: the frame stays until the latch is set, below.
@@ -185,7 +185,7 @@ where
             // The waiting thread is the owner of the stack; that worker lives as long as the pool
             // of `by`.
             if let Some(owner) = from {
-                owner.call();
+                owner.wake();
             }
         }
     }
@@ -194,22 +194,22 @@ where
 /// A job for which a thread outside of the pool waits: a thread of no pool, or of another one.
 #[repr(C)]
 pub(crate) struct CallJob<F, R, W> {
-    header: Header,
+    header: JobHeader,
     latch: Latch,
     waiter: W,
     closure: UnsafeCell<ManuallyDrop<F>>,
-    result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
+    result: UnsafeCell<MaybeUninit<Result<R, PanicPayload>>>,
 }
 
 impl<F, R, W> CallJob<F, R, W>
 where
     F: FnOnce(&Worker) -> R + Send,
     R: Send,
-    W: Waiter,
+    W: Unpark,
 {
     pub(crate) fn new(closure: F, waiter: W) -> Self {
         Self {
-            header: Header { run: Self::run },
+            header: JobHeader { run: Self::run },
             latch: Latch::new(),
             waiter,
             closure: UnsafeCell::new(ManuallyDrop::new(closure)),
@@ -243,7 +243,7 @@ where
 
     /// # Safety
     /// The obligations of [`JobRef::run`] hold, and `header` is the header of a job of this type.
-    unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
+    unsafe fn run(header: NonNull<JobHeader>, _from: Option<&Worker>, by: &Worker) {
         let this: *const Self = header.as_ptr().cast();
         let waiter = {
             // SAFETY: the frame stays until the latch is set, below.
@@ -266,7 +266,7 @@ where
 /// A job on the heap, which frees itself when it has run.
 #[repr(C)]
 pub(crate) struct HeapJob<F, E> {
-    header: Header,
+    header: JobHeader,
     closure: F,
     end: E,
 }
@@ -279,13 +279,13 @@ impl<F: FnOnce(&Worker) + Send, E: FnOnce(&Worker) + Send> HeapJob<F, E> {
     /// 1. `closure` is run before what it borrows goes. 2. `end` borrows nothing that may be freed
     ///    by what it does: it must hold pointers for that.
     pub(crate) unsafe fn make(closure: F, end: E) -> JobRef {
-        let job = Box::new(Self { header: Header { run: Self::run }, closure, end });
+        let job = Box::new(Self { header: JobHeader { run: Self::run }, closure, end });
         JobRef(NonNull::from(Box::leak(job)).cast())
     }
 
     /// # Safety
     /// The obligations of [`JobRef::run`] hold, and `header` is the header of a job of this type.
-    unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
+    unsafe fn run(header: NonNull<JobHeader>, _from: Option<&Worker>, by: &Worker) {
         // SAFETY: `make` leaked the box, and the job is run once.
         let job = unsafe { Box::from_raw(header.as_ptr().cast::<Self>()) };
         let Self { closure, end, .. } = *job;
@@ -299,36 +299,36 @@ impl<F: FnOnce(&Worker) + Send, E: FnOnce(&Worker) + Send> HeapJob<F, E> {
 /// For each job, the stack gets a placeholder that points to this queue. The thread that takes a
 /// placeholder runs the oldest job in the queue.
 #[repr(C)]
-pub(crate) struct Line {
-    header: Header,
+pub(crate) struct JobFifo {
+    header: JobHeader,
     jobs: Mutex<VecDeque<JobRef>>,
 }
 
-impl Line {
+impl JobFifo {
     pub(crate) fn new() -> Self {
-        Self { header: Header { run: Self::run }, jobs: Mutex::new(VecDeque::new()) }
+        Self { header: JobHeader { run: Self::run }, jobs: Mutex::new(VecDeque::new()) }
     }
 
     /// Appends the job to the queue, and returns the placeholder for it, which must be put on a
     /// stack.
     ///
     /// # Safety
-    /// 1. The `Line` stays where it is until all its placeholders have run.
+    /// 1. The `JobFifo` stays where it is until all its placeholders have run.
     pub(crate) unsafe fn push(&self, job: JobRef) -> JobRef {
         lock(&self.jobs).push_back(job);
         JobRef(NonNull::from(self).cast())
     }
 
     /// # Safety
-    /// The obligations of [`JobRef::run`] hold, and `header` is the header of a `Line`.
-    unsafe fn run(header: NonNull<Header>, from: Option<&Worker>, by: &Worker) {
-        // SAFETY: the `Line` stays until all its placeholders have run, and this one is still
+    /// The obligations of [`JobRef::run`] hold, and `header` is the header of a `JobFifo`.
+    unsafe fn run(header: NonNull<JobHeader>, from: Option<&Worker>, by: &Worker) {
+        // SAFETY: the `JobFifo` stays until all its placeholders have run, and this one is still
         // running.
-        let line = unsafe { header.cast::<Self>().as_ref() };
-        let job = lock(&line.jobs).pop_front();
-        let job = job.expect("a place in a line stands for one job");
-        // SAFETY: 1. the job was just taken from the `Line`, and is run once. 2. Our caller vouches
-        // for both workers.
+        let fifo = unsafe { header.cast::<Self>().as_ref() };
+        let job = lock(&fifo.jobs).pop_front();
+        let job = job.expect("a placeholder stands for one job");
+        // SAFETY: 1. the job was just taken from the `JobFifo`, and is run once. 2. Our caller
+        // vouches for both workers.
         unsafe { job.run(from, by) };
     }
 }
@@ -337,7 +337,7 @@ impl Line {
 mod tests {
     use std::sync::{Arc, atomic::AtomicUsize, atomic::Ordering::SeqCst};
 
-    use super::{HeapJob, JobRef, Line, StackJob};
+    use super::{HeapJob, JobFifo, JobRef, StackJob};
     use crate::engine::fork::worker::{Worker, for_test::with_worker};
 
     #[test]
@@ -370,15 +370,15 @@ mod tests {
     #[test]
     fn a_heap_job_runs_once_and_is_freed() {
         with_worker(|worker| {
-            let held = Arc::new(());
+            let shared = Arc::new(());
             let count = AtomicUsize::new(0);
             // SAFETY: 1. the job runs in the next statement. 2. Its end borrows nothing.
             let job = unsafe {
                 HeapJob::make(
                     {
-                        let (held, count) = (held.clone(), &count);
+                        let (shared, count) = (shared.clone(), &count);
                         move |_: &Worker| {
-                            let _held = held;
+                            let _shared = shared;
                             count.fetch_add(1, SeqCst);
                         }
                     },
@@ -387,7 +387,7 @@ mod tests {
             };
             // SAFETY: 1. the job is run once. 2. The worker is this thread's.
             unsafe { job.run(None, worker) };
-            assert_eq!((count.load(SeqCst), Arc::strong_count(&held)), (1, 1));
+            assert_eq!((count.load(SeqCst), Arc::strong_count(&shared)), (1, 1));
         });
     }
 
@@ -420,11 +420,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_runs_the_oldest_first() {
+    fn a_fifo_runs_the_oldest_first() {
         with_worker(|worker| {
             let order = std::sync::Mutex::new(Vec::new());
-            let line = Line::new();
-            let places: Vec<_> = (0..4)
+            let fifo = JobFifo::new();
+            let placeholders: Vec<_> = (0..4)
                 .map(|number| {
                     let order = &order;
                     // SAFETY: 1. the job runs below. 2. Its end borrows nothing.
@@ -432,13 +432,13 @@ mod tests {
                         let run = move |_: &Worker| order.lock().unwrap().push(number);
                         HeapJob::make(run, |_: &Worker| {})
                     };
-                    // SAFETY: 1. the `Line` is dropped after its placeholders have run.
-                    unsafe { line.push(job) }
+                    // SAFETY: 1. the `JobFifo` is dropped after its placeholders have run.
+                    unsafe { fifo.push(job) }
                 })
                 .collect();
-            for place in places.into_iter().rev() {
+            for placeholder in placeholders.into_iter().rev() {
                 // SAFETY: 1. each placeholder is run once. 2. The worker is this thread's.
-                unsafe { place.run(None, worker) };
+                unsafe { placeholder.run(None, worker) };
             }
             assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);
         });

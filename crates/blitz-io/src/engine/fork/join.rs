@@ -27,7 +27,7 @@ use std::{
 
 use super::{
     call, global,
-    job::{JobRef, Payload, StackJob},
+    job::{JobRef, PanicPayload, StackJob},
     worker::{self, Worker},
 };
 use crate::engine::prim::discard;
@@ -48,10 +48,10 @@ where
     // by every call, also by calls that do not join.
     let index = stack.top();
     let job = StackJob::new(b, index);
-    // SAFETY: 1. the worker is this thread's (our obligation 1), so we own its stack. 2. `answer`
+    // SAFETY: 1. the worker is this thread's (our obligation 1), so we own its stack. 2. `publish`
     // follows at once if it is due. 3. `index` was just read from `top`.
     if unsafe { stack.push_at(job.header(), index) } {
-        worker.answer();
+        worker.publish();
     }
     let first = match catch_unwind(AssertUnwindSafe(|| a(worker, injected))) {
         Ok(first) => first,
@@ -77,8 +77,8 @@ where
 {
     let own = JobRef::from_header(job.header());
     // The jobs above may take long, and meanwhile no push would notice a thief's request.
-    if worker.stack().is_asked() {
-        worker.answer();
+    if worker.stack().is_requested() {
+        worker.publish();
     }
     while !job.latch().is_set() {
         match worker.pop() {
@@ -100,7 +100,7 @@ where
 /// Waits for `b` after `a` has panicked, and then resumes that panic.
 #[cold]
 #[inline(never)]
-fn abandon<B, RB>(worker: &Worker, job: &StackJob<B, RB>, payload: Payload) -> !
+fn abandon<B, RB>(worker: &Worker, job: &StackJob<B, RB>, payload: PanicPayload) -> !
 where
     B: FnOnce(&Worker, bool) -> RB,
 {
@@ -112,7 +112,7 @@ where
 
 /// Performs a [`join`] on the worker of this thread, or on the global pool if the thread has none.
 #[inline(always)]
-pub(crate) fn join_here<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
+pub(crate) fn join_current<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
 where
     A: FnOnce(&Worker, bool) -> RA + Send,
     B: FnOnce(&Worker, bool) -> RB + Send,
@@ -125,10 +125,10 @@ where
     }
     // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     let worker = unsafe { &*worker };
-    if size_of::<A>() + size_of::<B>() > INLINED {
+    if size_of::<A>() + size_of::<B>() > MAX_INLINED_SIZE {
         // SAFETY: 1. `worker` is this thread's, as said above. 2. The bounds require `Send` of `B`
         // and `RB`.
-        return unsafe { join_apart(worker, a, b) };
+        return unsafe { join_not_inlined(worker, a, b) };
     }
     // SAFETY: 1. `worker` is this thread's, as said above. 2. The bounds require `Send` of `B` and
     // `RB`.
@@ -138,14 +138,14 @@ where
 /// The largest size of captured variables for which a join is inlined. Larger closures are joined
 /// by a call: their work takes longer than the call, and loops around an inlined join are compiled
 /// worse (a sort lost a tenth).
-const INLINED: usize = 4 * size_of::<usize>();
+const MAX_INLINED_SIZE: usize = 4 * size_of::<usize>();
 
 /// Performs a [`join`] that is not inlined into its caller.
 ///
 /// # Safety
 /// The obligations of [`join`] hold.
 #[inline(never)]
-unsafe fn join_apart<A, B, RA, RB>(worker: &Worker, a: A, b: B) -> (RA, RB)
+unsafe fn join_not_inlined<A, B, RA, RB>(worker: &Worker, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce(&Worker, bool) -> RA,
     B: FnOnce(&Worker, bool) -> RB,
@@ -172,40 +172,40 @@ where
 
 /// Performs a [`join`] on a worker that is known to be this thread's.
 #[inline(always)]
-pub(crate) fn join_on<A, B, RA, RB>(worker: Here<'_>, a: A, b: B) -> (RA, RB)
+pub(crate) fn join_on<A, B, RA, RB>(worker: CurrentWorker<'_>, a: A, b: B) -> (RA, RB)
 where
-    A: FnOnce(Here<'_>) -> RA,
-    B: FnOnce(Here<'_>) -> RB + Send,
+    A: FnOnce(CurrentWorker<'_>) -> RA,
+    B: FnOnce(CurrentWorker<'_>) -> RB + Send,
     RB: Send,
 {
-    // SAFETY: 1. a `Here` proves that its worker is this thread's. 2. The bounds require `Send` of
-    // `B` and `RB`.
+    // SAFETY: 1. a `CurrentWorker` proves that its worker is this thread's. 2. The bounds require
+    // `Send` of `B` and `RB`.
     unsafe {
         join(
             worker.worker,
             false,
             #[inline(always)]
-            |worker: &Worker, _| a(Here { worker, stays: PhantomData }),
+            |worker: &Worker, _| a(CurrentWorker { worker, not_send: PhantomData }),
             #[inline(always)]
-            |worker: &Worker, _| b(Here { worker, stays: PhantomData }),
+            |worker: &Worker, _| b(CurrentWorker { worker, not_send: PhantomData }),
         )
     }
 }
 
 /// Proof that the worker is the one of this thread: the value can be neither sent nor shared.
 #[derive(Clone, Copy)]
-pub(crate) struct Here<'a> {
+pub(crate) struct CurrentWorker<'a> {
     worker: &'a Worker,
-    stays: PhantomData<*mut ()>,
+    not_send: PhantomData<*mut ()>,
 }
 
-impl<'a> Here<'a> {
+impl<'a> CurrentWorker<'a> {
     /// Wraps the worker that a job was given.
     ///
     /// # Safety
     /// 1. `worker` is the worker of this thread.
     pub(crate) unsafe fn new(worker: &'a Worker) -> Self {
-        Self { worker, stays: PhantomData }
+        Self { worker, not_send: PhantomData }
     }
 
     #[inline(always)]
@@ -223,21 +223,22 @@ mod tests {
     };
 
     #[test]
-    fn a_join_that_comes_back_to_others_jobs_answers_who_asked() {
+    fn a_join_that_comes_back_to_other_jobs_publishes_requested_jobs() {
         with_worker(|worker| {
-            let was_asked = std::sync::Mutex::new(None);
-            let left =
-                |worker: &Worker| *was_asked.lock().unwrap() = Some(worker.stack().is_asked());
+            let was_requested = std::sync::Mutex::new(None);
+            let other = |worker: &Worker| {
+                *was_requested.lock().unwrap() = Some(worker.stack().is_requested())
+            };
             let a = |worker: &Worker, _| {
                 // SAFETY: 1. the job runs before the join returns. 2. Its end does nothing.
-                worker.push(unsafe { HeapJob::make(left, |_: &Worker| {}) });
+                worker.push(unsafe { HeapJob::make(other, |_: &Worker| {}) });
                 // This request comes after that push, so no push will notice it.
-                worker.stack().demand();
+                worker.stack().request();
             };
             // SAFETY: 1. the worker is this thread's. 2. The pool has no other thread to send
             // anything to.
             let _ = unsafe { join(worker, false, a, |_, _| ()) };
-            assert_eq!(*was_asked.lock().unwrap(), Some(false), "answered before the job ran");
+            assert_eq!(*was_requested.lock().unwrap(), Some(false), "published before the job ran");
         });
     }
 }

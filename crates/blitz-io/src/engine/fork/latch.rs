@@ -25,14 +25,14 @@
 //! itself.
 //!
 //! # Checked by
-//! `a_set_latch_wakes_who_waits`, `what_was_done_before_set_is_seen`,
+//! `a_set_latch_wakes_the_waiting_thread`, `what_was_done_before_set_is_seen`,
 //! `a_frame_goes_once_its_latch_is_set`, `the_last_of_a_countdown_sets`,
 //! `a_countdown_that_grows_meanwhile_waits_for_all`; weakened as `latch_set_release`,
 //! `latch_set_duty`, `latch_last_touch`, `countdown_release`, `countdown_early`.
 
 use std::time::{Duration, Instant};
 
-use super::registry::AbortOnUnwind;
+use super::registry::AbortIfPanic;
 use crate::engine::{
     pool::awake,
     preempt::handoff::{Blocked, is_worker},
@@ -79,7 +79,7 @@ impl Latch {
     pub(crate) fn number(&self) -> Option<u64> {
         // Relaxed: no other memory is read because of it. `is_set` is the method that synchronizes.
         let number = self.0.load(Relaxed);
-        debug_assert_ne!(number, UNSET, "it was kept, and nobody has slept");
+        debug_assert_ne!(number, UNSET, "a number was kept, and the waiting thread has not slept");
         (number < ASLEEP).then_some(number)
     }
 
@@ -103,7 +103,7 @@ impl Latch {
     ///
     /// # Safety
     /// 1. The latch exists when this is called. It may be gone when this returns.
-    #[must_use = "who waits must be unparked"]
+    #[must_use = "the waiting thread must be unparked"]
     pub(crate) unsafe fn set(this: *const Self) -> bool {
         let order = if weakened!("latch_set_release") { Relaxed } else { AcqRel };
         // SAFETY: 1. the caller says that the latch exists, and the reference is not used after the
@@ -118,12 +118,12 @@ impl Latch {
 
 /// A handle to the thread that waits for a latch; cheap to clone, and valid for as long as the
 /// clone lives.
-pub(crate) trait Waiter: Clone {
+pub(crate) trait Unpark: Clone {
     /// Wakes the thread, by leaving a token for its parker.
     fn unpark(&self);
 }
 
-impl Waiter for std::sync::Arc<Parker> {
+impl Unpark for std::sync::Arc<Parker> {
     fn unpark(&self) {
         Parker::unpark(self);
     }
@@ -157,7 +157,7 @@ pub(crate) fn block(latch: &Latch, parker: &Parker) {
         thread::yield_now();
     }
     // The latch lies in a frame that must not be left before it is set.
-    let abort = AbortOnUnwind("a bug in the runtime");
+    let abort = AbortIfPanic("a bug in the runtime");
     // The core is handed off only now, because most closures end sooner than another thread could
     // take a core over.
     let blocked = Blocked::if_worker();
@@ -174,15 +174,15 @@ pub(crate) fn block(latch: &Latch, parker: &Parker) {
 /// A latch that is set when the last of many jobs has ended.
 #[derive(Debug)]
 pub(crate) struct Countdown<W> {
-    left: AtomicUsize,
+    remaining: AtomicUsize,
     latch: Latch,
     waiter: W,
 }
 
-impl<W: Waiter> Countdown<W> {
-    /// Creates a countdown for `left` jobs that have yet to end.
-    pub(crate) fn new(left: usize, waiter: W) -> Self {
-        Self { left: AtomicUsize::new(left), latch: Latch::new(), waiter }
+impl<W: Unpark> Countdown<W> {
+    /// Creates a countdown for `remaining` jobs that have yet to end.
+    pub(crate) fn new(remaining: usize, waiter: W) -> Self {
+        Self { remaining: AtomicUsize::new(remaining), latch: Latch::new(), waiter }
     }
 
     /// Returns the latch that the last job sets.
@@ -199,8 +199,8 @@ impl<W: Waiter> Countdown<W> {
     /// count cannot be zero before.
     pub(crate) fn add(&self, count: usize) {
         // Relaxed: the caller is counted until it has ended itself.
-        let before = self.left.fetch_add(count, Relaxed);
-        debug_assert!(before > 0, "who adds to a countdown is part of it");
+        let before = self.remaining.fetch_add(count, Relaxed);
+        debug_assert!(before > 0, "the caller must be one of the jobs that are counted");
         assert!(before <= usize::MAX / 2, "too many jobs in one scope: wait for some");
     }
 
@@ -213,9 +213,9 @@ impl<W: Waiter> Countdown<W> {
         let order = if weakened!("countdown_release") { Relaxed } else { AcqRel };
         // SAFETY: 1. the countdown exists, because the caller is still counted, and the reference
         // is not used after the subtraction.
-        let left = unsafe { &(*this).left };
+        let remaining = unsafe { &(*this).remaining };
         // AcqRel: the last one sees what all others did, and publishes it by its `set`.
-        if left.fetch_sub(1, order) != if weakened!("countdown_early") { 2 } else { 1 } {
+        if remaining.fetch_sub(1, order) != if weakened!("countdown_early") { 2 } else { 1 } {
             return;
         }
         // SAFETY: 1. the waiting thread does not leave before the latch is set, and only we set it.
@@ -237,22 +237,22 @@ mod models {
     };
 
     /// A latch, with a value that is written before the latch is set.
-    struct Frame {
+    struct LatchFrame {
         latch: Latch,
         value: UnsafeCell<u32>,
     }
 
     // SAFETY: the value is written before the latch is set and read after; the model checks that.
-    unsafe impl Sync for Frame {}
+    unsafe impl Sync for LatchFrame {}
 
-    impl Frame {
+    impl LatchFrame {
         fn new() -> Self {
             Self { latch: Latch::new(), value: UnsafeCell::new(0) }
         }
     }
 
     #[test]
-    fn a_set_latch_wakes_who_waits() {
+    fn a_set_latch_wakes_the_waiting_thread() {
         model(|| {
             let shared = Arc::new((Latch::new(), StdArc::new(Parker::new())));
             let setter = thread::spawn({
@@ -273,7 +273,7 @@ mod models {
     fn what_was_done_before_set_is_seen() {
         model(|| {
             let parker = StdArc::new(Parker::new());
-            let frame = Arc::new(Frame::new());
+            let frame = Arc::new(LatchFrame::new());
             let setter = thread::spawn({
                 let (frame, parker) = (frame.clone(), parker.clone());
                 move || {
@@ -298,7 +298,7 @@ mod models {
     fn a_frame_goes_once_its_latch_is_set() {
         model(|| {
             let parker = StdArc::new(Parker::new());
-            let frame = Arc::new(Frame::new());
+            let frame = Arc::new(LatchFrame::new());
             let setter = thread::spawn({
                 let (frame, parker) = (frame.clone(), parker.clone());
                 move || {
@@ -309,11 +309,11 @@ mod models {
                     };
                     let first = touch();
                     // SAFETY: 1. the latch exists, because both threads hold it.
-                    let duty = unsafe { Latch::set(&raw const frame.latch) };
+                    let must_unpark = unsafe { Latch::set(&raw const frame.latch) };
                     if weakened!("latch_last_touch") {
                         assert_eq!(touch(), first);
                     }
-                    if duty {
+                    if must_unpark {
                         parker.unpark();
                     }
                 }
@@ -329,7 +329,7 @@ mod models {
     fn the_last_of_a_countdown_sets() {
         model(|| {
             let parker = StdArc::new(Parker::new());
-            let shared = Arc::new((Countdown::new(2, parker.clone()), Frame::new()));
+            let shared = Arc::new((Countdown::new(2, parker.clone()), LatchFrame::new()));
             let ends = [1, 2].map(|number| {
                 let shared = shared.clone();
                 thread::spawn(move || {

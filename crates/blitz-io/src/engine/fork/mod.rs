@@ -2,9 +2,9 @@
 //!
 //! A *job* is a closure behind one pointer, stored in the stack frame that created it or on the
 //! heap. A worker keeps its jobs in a `stack`, which is private until a thief requests jobs from
-//! it. A *latch* notifies the one thread that waits for a job; `owner` is that thread if it waits
-//! for many jobs. `sleep` decides which workers may sleep, `registry` is what the threads of a pool
-//! share, and `worker` is the loop of one thread.
+//! it. A *latch* notifies the one thread that waits for a job; `waiting_thread` is that thread if
+//! it waits for many jobs. `sleep` decides which workers may sleep, `registry` is what the threads
+//! of a pool share, and `worker` is the loop of one thread.
 //!
 //! Users call `join`, `scope`, `broadcast` and `detached`; tasks await `run`. `call` moves a caller
 //! onto a pool, and `global` is the pool of callers that name none. docs/design/fork-join.md
@@ -20,7 +20,7 @@ pub(crate) mod sleep;
 pub(crate) mod registry;
 pub(crate) mod worker;
 pub(crate) mod join;
-pub(crate) mod owner;
+pub(crate) mod waiting_thread;
 pub(crate) mod scope;
 pub(crate) mod broadcast;
 pub(crate) mod detached;

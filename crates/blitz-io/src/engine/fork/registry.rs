@@ -13,11 +13,11 @@
 //! that was spawned into it and that no thread waits for. The thread that lowers the count to zero
 //! sets the latch of each worker. Jobs that a thread waits for need no hold, because the waiting
 //! thread has one, or is itself run by a job that has one. A count that is zero stays zero: a
-//! thread of a pool that has ended (one that was lent to it, or is about to leave it) runs the jobs
-//! that it spawns at once.
+//! thread of a pool that has ended (the user's own thread, or one that is about to leave it) runs
+//! the jobs that it spawns at once.
 //!
-//! *A guest* is a thread from outside that joins the pool while it waits (`call`). It has a worker,
-//! but no index among the threads, and gets no broadcasts; there is at most one at a time.
+//! *A temporary worker* is a thread from outside that joins the pool for one `call`. It has a
+//! worker, but no index among the threads, and gets no broadcasts; there is at most one at a time.
 //!
 //! # Invariants
 //! A registry is behind an `Arc`, of which each of its threads holds a clone: a reference to a
@@ -33,8 +33,8 @@ use std::{
 };
 
 use super::{
-    job::{JobRef, Payload},
-    latch::{Latch, Waiter},
+    job::{JobRef, PanicPayload},
+    latch::{Latch, Unpark},
     sleep::Sleep,
     worker::{self, Worker},
 };
@@ -47,14 +47,14 @@ use crate::engine::prim::{
 };
 
 /// A user's handler for panics of detached jobs, which no thread joins.
-pub(crate) type OnPanic = Box<dyn Fn(Payload) + Send + Sync>;
+pub(crate) type OnPanic = Box<dyn Fn(PanicPayload) + Send + Sync>;
 
 /// A user's handler that runs on a worker, with that worker's index.
 pub(crate) type OnThread = Box<dyn Fn(usize) + Send + Sync>;
 
 /// The configuration of a pool.
 #[derive(Default)]
-pub(crate) struct Plan {
+pub(crate) struct RegistryConfig {
     pub(crate) threads: usize,
     /// Makes workers take their oldest job first.
     pub(crate) breadth_first: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Plan {
 
 /// The reason why a pool could not be created.
 #[derive(Debug)]
-pub(crate) enum NoPool {
+pub(crate) enum PoolBuildError {
     /// `use_current_thread` was set, but the thread is a worker of another pool.
     AlreadyInPool,
     /// A thread could not be started.
@@ -79,12 +79,12 @@ pub(crate) const MAX_THREADS: usize = if usize::BITS >= 64 { 65_535 } else { 255
 
 /// A queue of jobs; its length can be read without the lock.
 #[derive(Default)]
-struct Queue {
+struct JobQueue {
     len: AtomicUsize,
     jobs: Mutex<VecDeque<JobRef>>,
 }
 
-impl Queue {
+impl JobQueue {
     fn push(&self, job: JobRef) {
         let mut jobs = lock(&self.jobs);
         jobs.push_back(job);
@@ -107,8 +107,8 @@ impl Queue {
     fn take_back(&self, job: JobRef) -> Option<JobRef> {
         let mut jobs = lock(&self.jobs);
         // The search begins at the end, because a job that is taken back was usually just pushed.
-        let place = jobs.iter().rposition(|other| *other == job)?;
-        let job = jobs.remove(place);
+        let position = jobs.iter().rposition(|other| *other == job)?;
+        let job = jobs.remove(position);
         // Release: publishes what the lock does. Pairs with the Acquire in `is_empty`.
         self.len.store(jobs.len(), Release);
         job
@@ -123,30 +123,30 @@ impl Queue {
 
 /// The part of a pool that its threads share.
 pub(crate) struct Registry {
-    /// One worker for each thread, and one for a guest.
+    /// One worker for each thread, and one for a temporary worker.
     pub(crate) workers: Box<[Worker]>,
     threads: usize,
-    has_guest: AtomicBool,
+    has_temporary: AtomicBool,
     pub(crate) sleep: Sleep,
-    injected: CachePadded<Queue>,
-    broadcasts: Box<[Queue]>,
+    injected: CachePadded<JobQueue>,
+    broadcasts: Box<[JobQueue]>,
     holds: AtomicUsize,
     /// The number of workers that have started.
     primed: Futex,
     pub(crate) breadth_first: bool,
-    has_lent_thread: bool,
+    uses_current_thread: bool,
     on_panic: Option<OnPanic>,
     pub(crate) on_start: Option<OnThread>,
     pub(crate) on_exit: Option<OnThread>,
 }
 
 /// A worker that has no thread yet.
-pub(crate) struct Vacancy {
+pub(crate) struct UnstartedWorker {
     registry: Arc<Registry>,
     index: usize,
 }
 
-impl Vacancy {
+impl UnstartedWorker {
     pub(crate) fn index(&self) -> usize {
         self.index
     }
@@ -171,43 +171,44 @@ impl Drop for Terminate<'_> {
 }
 
 impl Registry {
-    /// Creates a pool. `start` must start a thread that runs the [`Vacancy`] it is given.
+    /// Creates a pool. `start` must start a thread that runs the [`UnstartedWorker`] it is given.
     pub(crate) fn start(
-        plan: Plan,
-        mut start: impl FnMut(Vacancy) -> io::Result<()>,
-    ) -> Result<Arc<Self>, NoPool> {
-        let threads = plan.threads.clamp(1, MAX_THREADS);
+        config: RegistryConfig,
+        mut start: impl FnMut(UnstartedWorker) -> io::Result<()>,
+    ) -> Result<Arc<Self>, PoolBuildError> {
+        let threads = config.threads.clamp(1, MAX_THREADS);
         let registry = Arc::new_cyclic(|registry| Self {
-            // The last one is for a guest.
+            // The last one is for a temporary worker.
             workers: (0..threads + 1)
-                .map(|index| Worker::new(index, plan.breadth_first, registry.as_ptr()))
+                .map(|index| Worker::new(index, config.breadth_first, registry.as_ptr()))
                 .collect(),
             sleep: Sleep::new(threads, 1),
-            injected: CachePadded::new(Queue::default()),
-            broadcasts: (0..threads + 1).map(|_| Queue::default()).collect(),
+            injected: CachePadded::new(JobQueue::default()),
+            broadcasts: (0..threads + 1).map(|_| JobQueue::default()).collect(),
             threads,
-            has_guest: AtomicBool::new(false),
+            has_temporary: AtomicBool::new(false),
             holds: AtomicUsize::new(1),
             primed: Futex::new(0),
-            breadth_first: plan.breadth_first,
-            has_lent_thread: plan.use_current_thread,
-            on_panic: plan.on_panic,
-            on_start: plan.on_start,
-            on_exit: plan.on_exit,
+            breadth_first: config.breadth_first,
+            uses_current_thread: config.use_current_thread,
+            on_panic: config.on_panic,
+            on_start: config.on_start,
+            on_exit: config.on_exit,
         });
         // If this function fails or a user's function panics, the threads that have started must
         // end.
         let unmade = Terminate(&registry);
-        if plan.use_current_thread && !worker::current().is_null() {
-            return Err(NoPool::AlreadyInPool);
+        if config.use_current_thread && !worker::current().is_null() {
+            return Err(PoolBuildError::AlreadyInPool);
         }
-        for index in usize::from(plan.use_current_thread)..threads {
-            start(Vacancy { registry: registry.clone(), index }).map_err(NoPool::NoThread)?;
+        for index in usize::from(config.use_current_thread)..threads {
+            start(UnstartedWorker { registry: registry.clone(), index })
+                .map_err(PoolBuildError::NoThread)?;
         }
         // This comes last, when nothing else can fail, because it cannot be undone. The user's
         // function may have made this thread another pool's worker.
-        if plan.use_current_thread && !worker::adopt(&registry) {
-            return Err(NoPool::AlreadyInPool);
+        if config.use_current_thread && !worker::adopt(&registry) {
+            return Err(PoolBuildError::AlreadyInPool);
         }
         std::mem::forget(unmade);
         Ok(registry)
@@ -217,26 +218,26 @@ impl Registry {
         self.threads
     }
 
-    /// Returns whether the first worker is a thread that the user has lent to the pool, and that
+    /// Returns whether worker 0 is the user's own thread (`use_current_thread`), which
     /// has other things to do.
-    pub(crate) fn has_lent_thread(&self) -> bool {
-        self.has_lent_thread
+    pub(crate) fn uses_current_thread(&self) -> bool {
+        self.uses_current_thread
     }
 
     /// Returns the worker for a thread that joins the pool for a while, or `None` if there is a
-    /// guest already.
-    pub(crate) fn take_guest(&self) -> Option<&Worker> {
-        // Acquire: sees what the previous guest did with the worker. Pairs with the Release in
-        // `release_guest`.
-        let is_taken = self.has_guest.swap(true, Acquire);
+    /// temporary worker already.
+    pub(crate) fn claim_temporary(&self) -> Option<&Worker> {
+        // Acquire: sees what the previous thread did with the worker. Pairs with the Release in
+        // `release_temporary`.
+        let is_taken = self.has_temporary.swap(true, Acquire);
         (!is_taken).then(|| &self.workers[self.threads])
     }
 
-    /// Ends the guest's time in the pool; its stack must be empty.
-    pub(crate) fn release_guest(&self) {
-        // Release: publishes what this guest did with the worker. Pairs with the Acquire in
-        // `take_guest`.
-        self.has_guest.store(false, Release);
+    /// Ends the temporary worker's time in the pool; its stack must be empty.
+    pub(crate) fn release_temporary(&self) {
+        // Release: publishes what this thread did with the worker. Pairs with the Acquire in
+        // `claim_temporary`.
+        self.has_temporary.store(false, Release);
     }
 
     /// Returns the worker of this thread, if it belongs to this pool.
@@ -252,7 +253,7 @@ impl Registry {
     /// Pushes a job to the injector, which every worker checks, and wakes a worker if that is due.
     pub(crate) fn inject(&self, job: JobRef) {
         self.injected.push(job);
-        self.sleep.call_one();
+        self.sleep.wake_one();
     }
 
     /// Pushes a job to this thread's worker, or to the injector if this thread is not one of the
@@ -284,7 +285,7 @@ impl Registry {
         self.broadcasts.iter().zip(jobs).for_each(|(queue, job)| queue.push(job));
         // All jobs are queued before the first worker is woken, because that worker may take this
         // processor.
-        (0..self.threads).for_each(|index| self.sleep.call(index));
+        (0..self.threads).for_each(|index| self.sleep.wake(index));
     }
 
     pub(crate) fn take_broadcast(&self, index: usize) -> Option<JobRef> {
@@ -311,17 +312,17 @@ impl Registry {
             for worker in &self.workers {
                 // SAFETY: 1. the latch is part of the registry, which the caller has borrowed.
                 if unsafe { Latch::set(worker.end()) } {
-                    worker.call();
+                    worker.wake();
                 }
             }
         }
     }
 
     /// Runs a closure that no thread waits for; a panic goes to the pool's handler.
-    pub(crate) fn guard(&self, closure: impl FnOnce()) {
+    pub(crate) fn catch_unwind(&self, closure: impl FnOnce()) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(closure));
         let Err(payload) = outcome else { return };
-        let abort = AbortOnUnwind("a panic of a detached job");
+        let abort = AbortIfPanic("a panic of a detached job");
         let Some(handler) = &self.on_panic else { abort.now() };
         handler(payload);
         std::mem::forget(abort);
@@ -349,16 +350,16 @@ impl Registry {
 
 /// Aborts the process when dropped. Used where unwinding would leave a borrowed frame behind, or
 /// where no thread could receive a panic.
-pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
+pub(crate) struct AbortIfPanic(pub(crate) &'static str);
 
-impl AbortOnUnwind {
+impl AbortIfPanic {
     fn now(self) -> ! {
         drop(self);
         unreachable!("it aborts")
     }
 }
 
-impl Drop for AbortOnUnwind {
+impl Drop for AbortIfPanic {
     fn drop(&mut self) {
         // The message begins as Rayon's does; the panic hook has reported the panic itself. It is
         // not written by `eprintln`, which panics if stderr is closed: that would unwind after all.
@@ -373,12 +374,12 @@ impl Drop for AbortOnUnwind {
 
 /// A handle to a worker that waits for something outside of its own pool's stacks.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct WorkerHandle {
     registry: Arc<Registry>,
     index: usize,
 }
 
-impl Seat {
+impl WorkerHandle {
     pub(crate) fn of(worker: &Worker) -> Self {
         Self { registry: worker.shared(), index: worker.index() }
     }
@@ -388,15 +389,15 @@ impl Seat {
     }
 }
 
-impl Waiter for Seat {
+impl Unpark for WorkerHandle {
     fn unpark(&self) {
-        self.registry.sleep.call(self.index);
+        self.registry.sleep.wake(self.index);
     }
 }
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::Queue;
+    use super::JobQueue;
     use crate::engine::fork::{
         job::{HeapJob, JobRef},
         worker::Worker,
@@ -406,7 +407,7 @@ mod tests {
     fn jobs_are_taken_in_the_order_in_which_they_were_injected() {
         crate::engine::fork::worker::for_test::with_worker(|worker| {
             let order = std::sync::Mutex::new(Vec::new());
-            let queue = Queue::default();
+            let queue = JobQueue::default();
             for number in 0..5 {
                 let order = &order;
                 // SAFETY: 1. all of these jobs run below. 2. Their end borrows nothing.

@@ -36,8 +36,8 @@
 //!   for each job that such a thread awaits.
 //!
 //! # Checked by
-//! `a_result_wakes_who_awaits_it`, `a_future_that_is_dropped_leaves_nothing_behind`; weakened as
-//! `run_outcome_release`, `run_gone_exchange`.
+//! `a_result_wakes_the_awaiting_task`, `a_future_that_is_dropped_leaves_nothing_behind`; weakened
+//! as `run_outcome_release`, `run_gone_exchange`.
 
 use std::{
     future::Future,
@@ -50,7 +50,7 @@ use std::{
 
 use super::{
     call,
-    job::{Header, JobRef, Payload},
+    job::{JobHeader, JobRef, PanicPayload},
     registry::Registry,
     worker::Worker,
 };
@@ -75,13 +75,13 @@ const GONE: u32 = 3;
 
 enum Content<F, R> {
     Closure(F),
-    Outcome(Result<R, Payload>),
+    Outcome(Result<R, PanicPayload>),
     Nothing,
 }
 
 #[repr(C)]
-struct Cell<F, R> {
-    header: Header,
+struct RunCell<F, R> {
+    header: JobHeader,
     state: AtomicU32,
     waker: WakerCell,
     /// The pool that the job belongs to; only compared, never dereferenced.
@@ -91,15 +91,15 @@ struct Cell<F, R> {
 
 // SAFETY: the content has one owner at a time (see Protocol above), and its types may be sent. The
 // pointer is never dereferenced.
-unsafe impl<F: Send, R: Send> Send for Cell<F, R> {}
+unsafe impl<F: Send, R: Send> Send for RunCell<F, R> {}
 // SAFETY: sharing is sound, because only the content's one owner touches it, and its types are
 // `Send`.
-unsafe impl<F: Send, R: Send> Sync for Cell<F, R> {}
+unsafe impl<F: Send, R: Send> Sync for RunCell<F, R> {}
 
-impl<F: FnOnce() -> R, R> Cell<F, R> {
+impl<F: FnOnce() -> R, R> RunCell<F, R> {
     fn new(closure: F, registry: *const Registry) -> Self {
         Self {
-            header: Header::new(Self::run),
+            header: JobHeader::new(Self::run),
             state: AtomicU32::new(QUEUED),
             waker: WakerCell::new(),
             registry,
@@ -147,7 +147,7 @@ impl<F: FnOnce() -> R, R> Cell<F, R> {
 
     /// # Safety
     /// The obligations of [`JobRef::run`] hold, and `header` was made from an `Arc` of this type.
-    unsafe fn run(header: NonNull<Header>, _from: Option<&Worker>, by: &Worker) {
+    unsafe fn run(header: NonNull<JobHeader>, _from: Option<&Worker>, by: &Worker) {
         // SAFETY: `start` made the pointer from an `Arc`, and the job is run once.
         let cell = unsafe { Arc::from_raw(header.as_ptr().cast::<Self>().cast_const()) };
         cell.perform();
@@ -158,11 +158,11 @@ impl<F: FnOnce() -> R, R> Cell<F, R> {
 }
 
 /// The future's view of the cell, without the closure's type.
-trait Awaited<R>: Send + Sync {
+trait ErasedRunCell<R>: Send + Sync {
     fn waker(&self) -> &WakerCell;
 
     /// Takes the outcome, if there is one. It is returned once.
-    fn take(&self) -> Option<Result<R, Payload>>;
+    fn take(&self) -> Option<Result<R, PanicPayload>>;
 
     /// Runs the closure on this worker, if the worker belongs to the pool and the job is still
     /// queued.
@@ -174,19 +174,19 @@ trait Awaited<R>: Send + Sync {
     fn has_begun(&self) -> bool;
 }
 
-impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
+impl<F: FnOnce() -> R + Send, R: Send> ErasedRunCell<R> for RunCell<F, R> {
     fn waker(&self) -> &WakerCell {
         &self.waker
     }
 
-    fn take(&self) -> Option<Result<R, Payload>> {
+    fn take(&self) -> Option<Result<R, PanicPayload>> {
         if self.exchange(DONE, GONE).is_err() {
             return None;
         }
         // SAFETY: 1. the future owns the content, because it has moved the state from DONE to GONE.
         match unsafe { self.replace(Content::Nothing) } {
             Content::Outcome(outcome) => Some(outcome),
-            _ => unreachable!("who is done has an outcome"),
+            _ => unreachable!("a job that is done has an outcome"),
         }
     }
 
@@ -250,7 +250,7 @@ impl<F: FnOnce() -> R + Send, R: Send> Awaited<R> for Cell<F, R> {
 #[must_use = "a closure that has not begun when this is dropped does not run: await it"]
 pub struct Run<R> {
     /// `None` once the future has completed.
-    cell: Option<Arc<dyn Awaited<R>>>,
+    cell: Option<Arc<dyn ErasedRunCell<R>>>,
 }
 
 /// Gives the closure to the pool, which the caller must hold, and returns the future of its result.
@@ -259,14 +259,14 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let cell = Arc::new(Cell::new(closure, registry));
+    let cell = Arc::new(RunCell::new(closure, registry));
     if !registry.hold(1) {
-        // The pool has ended, and this is a thread that was lent to it or is about to leave it.
+        // The pool has ended, and this is the user's own thread, or one that is about to leave it.
         cell.perform();
         return Run { cell: Some(cell) };
     }
-    // SAFETY: 1. `Cell` is `repr(C)` and begins with its header, and `Cell::run` turns it into an
-    // `Arc` again.
+    // SAFETY: 1. `RunCell` is `repr(C)` and begins with its header, and `RunCell::run` turns it
+    // into an `Arc` again.
     let job = unsafe { JobRef::of_shared(cell.clone()) };
     registry.inject(job);
     Run { cell: Some(cell) }
@@ -323,7 +323,7 @@ mod models {
         task::{Context, Poll},
     };
 
-    use super::{Cell, Run};
+    use super::{Run, RunCell};
     use crate::engine::{
         prim::{AtomicUsize, Ordering::Relaxed, model, thread},
         wait::test_waker::CountingWaker,
@@ -332,7 +332,7 @@ mod models {
     fn start<F: FnOnce() -> R + Send + 'static, R: Send + 'static>(
         closure: F,
     ) -> (thread::JoinHandle<()>, Run<R>) {
-        let cell = StdArc::new(Cell::new(closure, std::ptr::null()));
+        let cell = StdArc::new(RunCell::new(closure, std::ptr::null()));
         let job = thread::spawn({
             let cell = cell.clone();
             move || cell.perform()
@@ -341,7 +341,7 @@ mod models {
     }
 
     #[test]
-    fn a_result_wakes_who_awaits_it() {
+    fn a_result_wakes_the_awaiting_task() {
         model(|| {
             let (job, mut run) = start(|| 7);
             let counter = CountingWaker::new();
@@ -358,9 +358,9 @@ mod models {
     }
 
     /// Counts its own drop, wherever that happens.
-    struct Counted(StdArc<AtomicUsize>);
+    struct RunDropCounter(StdArc<AtomicUsize>);
 
-    impl Drop for Counted {
+    impl Drop for RunDropCounter {
         fn drop(&mut self) {
             // Relaxed: a count, read after the joins.
             self.0.fetch_add(1, Relaxed);
@@ -372,14 +372,15 @@ mod models {
         model(|| {
             let (closures, results) =
                 (StdArc::new(AtomicUsize::new(0)), StdArc::new(AtomicUsize::new(0)));
-            let (begun, captured) = (StdArc::new(AtomicUsize::new(0)), Counted(closures.clone()));
+            let (begun, captured) =
+                (StdArc::new(AtomicUsize::new(0)), RunDropCounter(closures.clone()));
             let (job, run) = start({
                 let (results, begun) = (results.clone(), begun.clone());
                 move || {
                     let _captured = captured;
                     // Relaxed: a count, read after the joins.
                     begun.fetch_add(1, Relaxed);
-                    Counted(results)
+                    RunDropCounter(results)
                 }
             });
             drop(run);

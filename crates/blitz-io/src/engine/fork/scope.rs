@@ -23,24 +23,24 @@ use std::{
 
 use super::{
     broadcast::BroadcastContext,
-    job::{HeapJob, JobRef, Line, Payload},
+    job::{HeapJob, JobFifo, JobRef, PanicPayload},
     latch::Countdown,
-    owner::{Owner, Pointer},
     registry::Registry,
+    waiting_thread::{Pointer, WaitingThread},
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, discard, lock};
 
 /// The first panic of a scope. A job keeps its panic before it ends, so the thread that has waited
 /// for all jobs finds it.
-struct FirstPanic(Mutex<Option<Payload>>);
+struct FirstPanic(Mutex<Option<PanicPayload>>);
 
 impl FirstPanic {
     fn new() -> Self {
         Self(Mutex::new(None))
     }
 
-    fn keep(&self, payload: Payload) {
+    fn keep(&self, payload: PanicPayload) {
         let mut kept = lock(&self.0);
         let superfluous = match &*kept {
             None => kept.replace(payload),
@@ -51,7 +51,7 @@ impl FirstPanic {
         discard(superfluous);
     }
 
-    fn take(&self) -> Option<Payload> {
+    fn take(&self) -> Option<PanicPayload> {
         lock(&self.0).take()
     }
 
@@ -61,9 +61,9 @@ impl FirstPanic {
 }
 
 /// The common part of both kinds of scopes.
-struct Base<'scope> {
+struct ScopeBase<'scope> {
     registry: Arc<Registry>,
-    countdown: Countdown<Owner>,
+    countdown: Countdown<WaitingThread>,
     panic: FirstPanic,
     /// Makes the type invariant in `'scope`, and as `Send` and `Sync` as the closures that are
     /// spawned.
@@ -71,12 +71,12 @@ struct Base<'scope> {
     jobs: PhantomData<Box<dyn FnOnce(&Scope<'scope>) + Send + Sync + 'scope>>,
 }
 
-impl Base<'_> {
+impl ScopeBase<'_> {
     /// Creates a scope for which this thread will wait.
     fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,
-            countdown: Countdown::new(1, Owner::this_thread()),
+            countdown: Countdown::new(1, WaitingThread::this_thread()),
             panic: FirstPanic::new(),
             jobs: PhantomData,
         }
@@ -145,7 +145,7 @@ impl Base<'_> {
 /// assert_eq!(sum.into_inner(), 10);
 /// ```
 pub struct Scope<'scope> {
-    base: Base<'scope>,
+    base: ScopeBase<'scope>,
 }
 
 /// A [`Scope`] in which the jobs that a thread spawns start in the order of their spawning, as
@@ -167,9 +167,9 @@ pub struct Scope<'scope> {
 /// assert_eq!(order.into_inner().unwrap(), [0, 1, 2]);
 /// ```
 pub struct ScopeFifo<'scope> {
-    base: Base<'scope>,
-    /// One FIFO queue for each worker of the pool, including the guest.
-    lines: Box<[Line]>,
+    base: ScopeBase<'scope>,
+    /// One FIFO queue for each worker of the pool, including the temporary one.
+    fifos: Box<[JobFifo]>,
 }
 
 /// Runs `op` with a scope for which `owner`, the worker of this thread, waits; jobs go to its pool.
@@ -182,7 +182,7 @@ pub(crate) fn in_place<'scope, R>(
     registry: Arc<Registry>,
     op: impl FnOnce(&Scope<'scope>) -> R,
 ) -> R {
-    let scope = Scope { base: Base::new(registry) };
+    let scope = Scope { base: ScopeBase::new(registry) };
     scope.base.complete(|| op(&scope))
 }
 
@@ -259,8 +259,8 @@ impl<'scope> Scope<'scope> {
 
 impl<'scope> ScopeFifo<'scope> {
     fn new(registry: Arc<Registry>) -> Self {
-        let lines = (0..registry.workers.len()).map(|_| Line::new()).collect();
-        Self { base: Base::new(registry), lines }
+        let fifos = (0..registry.workers.len()).map(|_| JobFifo::new()).collect();
+        Self { base: ScopeBase::new(registry), fifos }
     }
 
     /// Spawns a job into the scope; it starts after the jobs that this thread has spawned into it
@@ -286,9 +286,9 @@ impl<'scope> ScopeFifo<'scope> {
         // SAFETY: 1. `'scope` outlives the scope.
         let job = unsafe { self.base.job(run) };
         match self.base.registry.current() {
-            // SAFETY: 1. the `Line` is part of the scope, which waits for all jobs, and a
+            // SAFETY: 1. the `JobFifo` is part of the scope, which waits for all jobs, and a
             // placeholder is taken off a stack before the job that it stands for has ended.
-            Some(worker) => worker.push(unsafe { self.lines[worker.index()].push(job) }),
+            Some(worker) => worker.push(unsafe { self.fifos[worker.index()].push(job) }),
             None => self.base.registry.inject(job),
         }
     }
@@ -325,7 +325,7 @@ impl<'scope> ScopeFifo<'scope> {
 ///
 /// # Safety
 /// 1. What `body` borrows outlives the scope of `base`.
-unsafe fn spread(base: &Base<'_>, body: impl Fn(BroadcastContext<'_>) + Send + Sync) {
+unsafe fn spread(base: &ScopeBase<'_>, body: impl Fn(BroadcastContext<'_>) + Send + Sync) {
     let count = base.registry.threads();
     base.countdown.add(count);
     let body = Arc::new(body);
@@ -355,7 +355,7 @@ impl fmt::Debug for ScopeFifo<'_> {
     }
 }
 
-impl Base<'_> {
+impl ScopeBase<'_> {
     fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(name)
             .field("threads", &self.registry.threads())

@@ -10,16 +10,16 @@
 //! injected job       any thread             idle: P1 queue, P2 fence, P3 | W2 fence, W3 check
 //! a broadcast's job  any thread             the parker's token: always unparked
 //! latch, terminate   the thread ending it   the latch's word (ASLEEP), then the token
-//! push of a job      the stack's owner      the demand in its limit word, and the barrier
+//! push of a job      the stack's owner      the request in its limit word, and the barrier
 //! ```
 //!
-//! A push costs nothing for the sake of sleepers. A worker that goes to sleep puts a *demand* into
+//! A push costs nothing for the sake of sleepers. A worker that goes to sleep puts a *request* into
 //! every stack; the owner's next push sees it, publishes jobs and wakes a worker. Between the
-//! demand and a push stands the asymmetric barrier:
+//! request and a push stands the asymmetric barrier:
 //!
 //! ```text
 //! W1 idle.fall_asleep        (its fence is W2)
-//! W2'demand on every stack
+//! W2'request on every stack
 //! W3 checks everything once more; if there is work: wakes itself
 //! W4 dozes: parks for a millisecond at most
 //! W5 barrier::heavy(), checks again
@@ -29,18 +29,18 @@
 //! lost, because its owner comes to it. The doze spares workers that are woken again soon the
 //! barrier, which interrupts every other running thread.
 //!
-//! Work may be late in one more way: the first push that sees a demand takes it away, and wakes one
-//! worker. That worker is a searcher; when it has found a job and was the last searcher, it puts
-//! the demand back for the workers that still sleep, and checks for work (`hand_on`). That check
-//! has no barrier: it is advice, and what it misses is covered by the next push.
+//! Work may be late in one more way: the first push that sees a request takes it away, and wakes
+//! one worker. That worker is a searcher; when it has found a job and was the last searcher, it
+//! puts the request back for the workers that still sleep, and checks for work (`stop_searching`).
+//! That check has no barrier: it is advice, and what it misses is covered by the next push.
 //!
 //! # Checked by
 //! `an_injected_job_and_a_sleeper_never_miss_each_other`,
-//! `a_push_and_a_sleeper_never_miss_each_other`, `a_broadcast_wakes_who_falls_asleep`,
-//! `a_latch_wakes_who_falls_asleep`, `terminate_and_inject_leave_nobody_asleep`,
-//! `a_latch_wakes_its_sleeper_whomever_others_call`,
-//! `a_place_for_a_guest_lets_no_more_workers_search`; weakened as
-//! `sleep_looks_again`, `sleep_deep_barrier`, `sleep_demands`, `sleep_broadcast_token`,
+//! `a_push_and_a_sleeper_never_miss_each_other`, `a_broadcast_wakes_a_worker_that_falls_asleep`,
+//! `a_latch_wakes_a_worker_that_falls_asleep`, `terminate_and_inject_leave_no_worker_asleep`,
+//! `a_latch_wakes_its_sleeper_whichever_worker_is_woken`,
+//! `a_temporary_worker_lets_no_more_workers_search`; weakened as
+//! `sleep_looks_again`, `sleep_deep_barrier`, `sleep_requests`, `sleep_broadcast_token`,
 //! `sleep_latch`, `sleep_insists`.
 
 use std::time::Duration;
@@ -62,9 +62,9 @@ pub(crate) struct Sleep {
 }
 
 /// The sources of work that a worker checks before it sleeps.
-pub(crate) trait Watched {
+pub(crate) trait WorkSources {
     /// Requests the next push of every stack.
-    fn demand(&self);
+    fn request(&self);
     /// Returns whether there is a job that the worker could run.
     fn has_work(&self) -> bool;
 }
@@ -72,7 +72,7 @@ pub(crate) trait Watched {
 /// How a worker woke up.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(crate) enum WakeKind {
     /// The worker counts as searching.
     Searching,
     /// The worker was woken for another reason than work, or woke by itself.
@@ -80,30 +80,30 @@ pub(crate) enum Woken {
 }
 
 impl Sleep {
-    pub(crate) fn new(workers: usize, guests: usize) -> Self {
+    pub(crate) fn new(workers: usize, temporary: usize) -> Self {
         Self {
-            idle: Idle::with_guests(workers, guests),
-            parkers: (0..workers + guests).map(|_| CachePadded::new(Parker::new())).collect(),
+            idle: Idle::with_temporary(workers, temporary),
+            parkers: (0..workers + temporary).map(|_| CachePadded::new(Parker::new())).collect(),
         }
     }
 
     /// Performs P2 and P3: wakes a worker, if that is due, for work that was put where all workers
     /// look.
-    pub(crate) fn call_one(&self) {
+    pub(crate) fn wake_one(&self) {
         if let Some(worker) = self.idle.reserve_for_work(None) {
             self.parkers[worker].unpark();
         }
     }
 
     /// Wakes a worker for a push, if that seems due. This is advice: the first check has no fence.
-    pub(crate) fn advise(&self) {
+    pub(crate) fn wake_one_if_worthwhile(&self) {
         if self.idle.is_worth_waking() {
-            self.call_one();
+            self.wake_one();
         }
     }
 
     /// Wakes this worker, for something that only it can do.
-    pub(crate) fn call(&self, worker: usize) {
+    pub(crate) fn wake(&self, worker: usize) {
         if !weakened!("sleep_broadcast_token") {
             self.parkers[worker].unpark();
         }
@@ -115,18 +115,18 @@ impl Sleep {
         worker: usize,
         was_searching: bool,
         latch: &Latch,
-        watched: &impl Watched,
-    ) -> Woken {
-        let has_work = || !weakened!("sleep_looks_again") && watched.has_work();
+        sources: &impl WorkSources,
+    ) -> WakeKind {
+        let has_work = || !weakened!("sleep_looks_again") && sources.has_work();
         self.idle.fall_asleep(worker, was_searching);
-        if !weakened!("sleep_demands") {
-            watched.demand();
+        if !weakened!("sleep_requests") {
+            sources.request();
         }
         if has_work() {
-            return self.rise(worker, true);
+            return self.become_awake(worker, true);
         }
         if !latch.fall_asleep() && !weakened!("sleep_latch") {
-            return self.rise(worker, false);
+            return self.become_awake(worker, false);
         }
         let parker = &self.parkers[worker];
         let mut works = false;
@@ -142,18 +142,18 @@ impl Sleep {
             }
         }
         latch.wake_up();
-        self.rise(worker, works)
+        self.become_awake(worker, works)
     }
 
     /// Makes the worker awake again, by another thread's reservation or by its own.
-    fn rise(&self, worker: usize, works: bool) -> Woken {
+    fn become_awake(&self, worker: usize, works: bool) -> WakeKind {
         while self.idle.is_asleep(worker) {
             let woken = match works {
                 true => self.idle.wake_self_for_work(worker),
                 false => self.idle.wake_self_not_searching(worker),
             };
             if woken == SelfWoken::Awake {
-                return if works { Woken::Searching } else { Woken::Alone };
+                return if works { WakeKind::Searching } else { WakeKind::Alone };
             }
             // All sleepers are reserved, perhaps by a worker that wakes itself and finds that its
             // bit was taken by another thread: it gives the reservation back, and then no thread
@@ -165,7 +165,7 @@ impl Sleep {
         }
         // Another thread has reserved us and taken our bit. Its token may be consumed by a later
         // sleep, which then ends early.
-        Woken::Searching
+        WakeKind::Searching
     }
 }
 
@@ -173,14 +173,14 @@ impl Sleep {
 mod models {
     use std::{ptr::NonNull, sync::Arc as StdArc};
 
-    use super::{Sleep, Watched, Woken};
+    use super::{Sleep, WakeKind, WorkSources};
     use crate::engine::{
         fork::{latch::Latch, stack::Stack},
         prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
     };
 
     /// A pool of one worker that sleeps, and the work that other threads may give it.
-    struct World {
+    struct SleepWorld {
         sleep: Sleep,
         injected: Mutex<usize>,
         broadcast: AtomicUsize,
@@ -188,7 +188,7 @@ mod models {
         latch: Latch,
     }
 
-    impl World {
+    impl SleepWorld {
         fn new() -> Arc<Self> {
             Arc::new(Self {
                 sleep: Sleep::new(1, 0),
@@ -204,16 +204,16 @@ mod models {
             while !done() {
                 let searching = self.sleep.idle.start_searching();
                 let woken = self.sleep.sleep(0, searching, &self.latch, self);
-                if woken == Woken::Searching {
+                if woken == WakeKind::Searching {
                     let _ = self.sleep.idle.stop_searching();
                 }
             }
         }
     }
 
-    impl Watched for World {
-        fn demand(&self) {
-            self.stack.demand();
+    impl WorkSources for SleepWorld {
+        fn request(&self) {
+            self.stack.request();
         }
 
         fn has_work(&self) -> bool {
@@ -225,12 +225,12 @@ mod models {
     #[test]
     fn an_injected_job_and_a_sleeper_never_miss_each_other() {
         model(|| {
-            let world = World::new();
+            let world = SleepWorld::new();
             let producer = thread::spawn({
                 let world = world.clone();
                 move || {
                     *lock(&world.injected) += 1;
-                    world.sleep.call_one();
+                    world.sleep.wake_one();
                 }
             });
             world.sleep_until(|| *lock(&world.injected) > 0);
@@ -241,17 +241,17 @@ mod models {
     #[test]
     fn a_push_and_a_sleeper_never_miss_each_other() {
         model(|| {
-            let world = World::new();
+            let world = SleepWorld::new();
             let job = StdArc::new(0u32);
             let owner = thread::spawn({
                 let (world, job) = (world.clone(), job.clone());
                 move || {
-                    // SAFETY: 1. only this thread pushes. 2. There is one push, and `answer`
+                    // SAFETY: 1. only this thread pushes. 2. There is one push, and `publish`
                     // follows.
                     let pushed = unsafe { world.stack.push(NonNull::from(&*job)) };
                     // SAFETY: this thread is the owner, because only it pushes.
-                    if pushed.is_asked && unsafe { world.stack.answer() } {
-                        world.sleep.advise();
+                    if pushed.is_requested && unsafe { world.stack.publish() } {
+                        world.sleep.wake_one_if_worthwhile();
                     }
                 }
             });
@@ -261,15 +261,15 @@ mod models {
     }
 
     #[test]
-    fn a_broadcast_wakes_who_falls_asleep() {
+    fn a_broadcast_wakes_a_worker_that_falls_asleep() {
         model(|| {
-            let world = World::new();
+            let world = SleepWorld::new();
             let other = thread::spawn({
                 let world = world.clone();
                 move || {
                     // Relaxed: the token publishes it.
                     world.broadcast.fetch_add(1, Relaxed);
-                    world.sleep.call(0);
+                    world.sleep.wake(0);
                 }
             });
             world.sleep_until(|| world.broadcast.load(Relaxed) > 0);
@@ -278,15 +278,15 @@ mod models {
     }
 
     #[test]
-    fn a_latch_wakes_who_falls_asleep() {
+    fn a_latch_wakes_a_worker_that_falls_asleep() {
         model(|| {
-            let world = World::new();
+            let world = SleepWorld::new();
             let other = thread::spawn({
                 let world = world.clone();
                 move || {
                     // SAFETY: 1. the latch exists, because both threads hold it.
                     if unsafe { Latch::set(&raw const world.latch) } {
-                        world.sleep.call(0);
+                        world.sleep.wake(0);
                     }
                 }
             });
@@ -296,20 +296,20 @@ mod models {
     }
 
     #[test]
-    fn terminate_and_inject_leave_nobody_asleep() {
+    fn terminate_and_inject_leave_no_worker_asleep() {
         model(|| {
-            let world = World::new();
+            let world = SleepWorld::new();
             let others = [true, false].map(|terminates| {
                 let world = world.clone();
                 thread::spawn(move || {
                     if terminates {
                         // SAFETY: 1. the latch exists, because all threads hold it.
                         if unsafe { Latch::set(&raw const world.latch) } {
-                            world.sleep.call(0);
+                            world.sleep.wake(0);
                         }
                     } else {
                         *lock(&world.injected) += 1;
-                        world.sleep.call_one();
+                        world.sleep.wake_one();
                     }
                 })
             });
@@ -328,8 +328,8 @@ mod models {
     /// A source of work that never has any.
     struct Nothing;
 
-    impl Watched for Nothing {
-        fn demand(&self) {}
+    impl WorkSources for Nothing {
+        fn request(&self) {}
 
         fn has_work(&self) -> bool {
             false
@@ -338,7 +338,7 @@ mod models {
 
     /// Two workers wake themselves while a third thread reserves one of them.
     #[test]
-    fn a_latch_wakes_its_sleeper_whomever_others_call() {
+    fn a_latch_wakes_its_sleeper_whichever_worker_is_woken() {
         model(|| {
             let sleep = Arc::new(Sleep::new(2, 0));
             let is_done = Arc::new(AtomicUsize::new(0));
@@ -350,7 +350,7 @@ mod models {
                     // to unpark.
                     assert!(!unsafe { Latch::set(&raw const latch) });
                     let woken = sleep.sleep(worker, false, &latch, &Nothing);
-                    if woken == Woken::Searching {
+                    if woken == WakeKind::Searching {
                         let _ = sleep.idle.stop_searching();
                     }
                     // Relaxed: both threads count, and the value is read after the joins.
@@ -360,7 +360,7 @@ mod models {
             let other = thread::spawn(wait(1));
             let producer = thread::spawn({
                 let sleep = sleep.clone();
-                move || sleep.call_one()
+                move || sleep.wake_one()
             });
             wait(0)();
             other.join().unwrap();
@@ -372,7 +372,7 @@ mod models {
 
     /// On two processors, a second searcher would keep a caller off the processor that it needs.
     #[test]
-    fn a_place_for_a_guest_lets_no_more_workers_search() {
+    fn a_temporary_worker_lets_no_more_workers_search() {
         model(|| {
             let sleep = Sleep::new(2, 1);
             assert!(sleep.idle.start_searching(), "half of two");

@@ -34,22 +34,22 @@
 //! above it, if only joins ran meanwhile. Jobs that will not be popped by their index are *loose*.
 //! They are pushed under the lock (`push_loose`); the field `loose` behind the lock is above all
 //! loose jobs that are left, and so is the guard. A pop of an index below that takes the lock, and
-//! `settle` decides whether loose jobs lie above the index. If they do, `tail` is set back to just
-//! above the highest of them: the joins above it have ended, and their jobs are gone. If not,
+//! `pop_at_slow` decides whether loose jobs lie above the index. If they do, `tail` is set back to
+//! just above the highest of them: the joins above it have ended, and their jobs are gone. If not,
 //! everything is in order, and `loose` is lowered to the index.
 //!
 //! If a wait of its own thread has run the job of a join, the join must know that and not pop:
 //! `tail` may be below its index, and raising it would show thieves slots that hold no job.
 //!
 //! *Request*: a thief that finds no public job, or none at all, writes 0 into `limit`. The owner's
-//! next push reports that, and the owner calls `answer`, which publishes half of its private jobs;
+//! next push reports that, and the owner calls `publish`, which publishes half of its private jobs;
 //! then it wakes a worker if that is due. A thief waits for the owner about as long as forcing has
 //! taken lately, and then forces the jobs to be public itself; so waiting in vain at most doubles
 //! the price. It waits less for an owner that does not touch its stack meanwhile.
-//! A worker that is about to sleep requests jobs in the same way (`demand`). That is a swap, and so
-//! is the owner's reset in `answer`: of two swaps that meet, the later one sees what was done
+//! A worker that is about to sleep requests jobs in the same way (`request`). That is a swap, and
+//! so is the owner's reset in `publish`: of two swaps that meet, the later one sees what was done
 //! before the earlier one, even if other requests came in between. So either the worker that goes
-//! to sleep sees the push, or the push sees the demand (the barrier stands between `tail` and
+//! to sleep sees the push, or the push sees the request (the barrier stands between `tail` and
 //! `limit`, too).
 //!
 //! *Growth*: the slots are an array that the owner moves or doubles under the lock, which every
@@ -59,8 +59,8 @@
 //! *Fences*: where there is no asymmetric barrier, its light side must be a fence. Push and pop do
 //! not know about that: in a *fenced* stack, the words that they read say permanently that a
 //! request is pending and that a thief is active. So each push and each pop takes its cold path,
-//! `answer` or `settle`, which begins with the fence and then reads the true words (`guard` and
-//! `limit` of `Fenced`). This is the same algorithm at the price of Chase-Lev.
+//! `publish` or `pop_at_slow`, which begins with the fence and then reads the true words (`guard`
+//! and `limit` of `Fenced`). This is the same algorithm at the price of Chase-Lev.
 //!
 //! # Invariants
 //! While the lock is free: `head <= public <= tail` and `loose <= tail`, except for an owner in the
@@ -82,14 +82,14 @@
 //! `models.rs`: `a_job_is_popped_or_forced_once`, `two_jobs_go_to_owner_and_thief_once_each`,
 //! `a_push_after_a_theft_is_seen_once`, `two_thieves_never_take_the_same_job`,
 //! `jobs_that_move_while_a_thief_is_there_are_taken_once`,
-//! `an_answer_publishes_what_was_asked_for`, `a_push_or_a_demand_sees_the_other`,
-//! `a_shared_stack_gives_each_job_once`, `a_reset_limit_hides_no_demand`,
+//! `requested_jobs_are_published`, `a_push_or_a_request_sees_the_other`,
+//! `a_shared_stack_gives_each_job_once`, `a_reset_limit_hides_no_request`,
 //! `a_join_beside_loose_jobs_and_a_thief_loses_none`, `a_job_that_a_wait_took_is_not_popped_again`,
 //! `loose_jobs_are_seen_while_a_join_comes_back`, `a_fenced_stack_gives_each_job_once`,
-//! `a_fenced_push_or_a_demand_sees_the_other`, `indices_go_on_where_a_word_of_32_bits_ends`,
+//! `a_fenced_push_or_a_request_sees_the_other`, `indices_go_on_where_a_word_of_32_bits_ends`,
 //! `a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more`; weakened as `stack_pop_light`,
-//! `stack_settle_fence`, `stack_answer_fence`, `stack_sees_loose`, `stack_force_heavy`,
-//! `stack_push_light`, `stack_tail_release`, `stack_demand_swap`, `stack_force_rereads`,
+//! `stack_settle_fence`, `stack_publish_fence`, `stack_sees_loose`, `stack_force_heavy`,
+//! `stack_push_light`, `stack_tail_release`, `stack_request_swap`, `stack_force_rereads`,
 //! `stack_shared_pops`, `stack_theft_restores_tail`, `stack_loose_stays`, `stack_settle_above`.
 
 use std::{
@@ -108,7 +108,7 @@ use crate::engine::prim::{
 #[cfg(test)]
 mod models;
 
-type Slot<T> = AtomicPtr<T>;
+type JobSlot<T> = AtomicPtr<T>;
 
 /// The index of a job on a [`Stack`]; it never changes while the job is there.
 pub(crate) type Index = u64;
@@ -120,27 +120,27 @@ const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
 /// The number of pauses that a thief waits for the owner before it forces: the initial number, and
 /// the number for an owner that does not touch its stack. It takes two to three microseconds, the
 /// barrier's cost on bare metal, so that waiting in vain at most doubles that cost.
-const PATIENCE: u32 = if cfg!(blitz_loom) { 1 } else { 60 };
+const MIN_PAUSES: u32 = if cfg!(blitz_loom) { 1 } else { 60 };
 
 /// The largest number of pauses that a thief waits for the owner: some 25 microseconds, the cost of
 /// interrupting another processor of a virtual machine.
-const MOST_PATIENCE: u32 = if cfg!(blitz_loom) { 1 } else { 600 };
+const MAX_PAUSES: u32 = if cfg!(blitz_loom) { 1 } else { 600 };
 
 /// Nanoseconds that one pause takes, together with the check between pauses.
 const PAUSE_NS: u128 = 45;
 
 /// The value of `limit` that is a request for jobs.
-const ASKED: Index = 0;
+const REQUESTED: Index = 0;
 
 /// The `guard` of a shared stack, and the value that a fenced stack always shows there.
 const ALL: Index = Index::MAX;
 
 /// The words that the owner touches on each push and pop.
-struct Owner<T> {
+struct OwnerSide<T> {
     tail: AtomicU64,
     guard: AtomicU64,
     limit: AtomicU64,
-    base: AtomicPtr<Slot<T>>,
+    base: AtomicPtr<JobSlot<T>>,
     /// Used if the stack is fenced.
     fenced: Fenced,
 }
@@ -158,18 +158,18 @@ struct Shared<T> {
     public: Index,
     /// An index above every loose job (one that is not a join's), as low as is known.
     loose: Index,
-    slots: Slots<T>,
+    slots: JobSlots<T>,
 }
 
 /// The array of slots, and the index of its first slot.
-struct Slots<T> {
-    memory: NonNull<[Slot<T>]>,
+struct JobSlots<T> {
+    memory: NonNull<[JobSlot<T>]>,
     first: Index,
 }
 
 /// A worker's jobs: its owner pushes and pops at one end, thieves take at the other.
 pub(crate) struct Stack<T> {
-    owner: CachePadded<Owner<T>>,
+    owner: CachePadded<OwnerSide<T>>,
     thieves: CachePadded<Thieves<T>>,
     /// True if the owner pops without the lock where it can.
     is_private: bool,
@@ -181,7 +181,7 @@ struct Thieves<T> {
     /// A copy of `Shared::head`.
     head: AtomicU64,
     /// How long forcing has lately taken, in pauses.
-    patience: AtomicU32,
+    wait_pauses: AtomicU32,
     shared: Mutex<Shared<T>>,
 }
 
@@ -193,17 +193,17 @@ unsafe impl<T> Send for Stack<T> {}
 unsafe impl<T> Sync for Stack<T> {}
 // SAFETY: slots are atomics that hold pointers, which are never dereferenced, and the memory
 // belongs to this value alone.
-unsafe impl<T> Send for Slots<T> {}
+unsafe impl<T> Send for JobSlots<T> {}
 
 /// The result of a push.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pushed {
+pub(crate) struct PushResult {
     /// The job's index.
     pub(crate) index: Index,
-    /// True if jobs were requested or the slots are used up: [`Stack::answer`] must be called
+    /// True if jobs were requested or the slots are used up: [`Stack::publish`] must be called
     /// before the next push.
-    pub(crate) is_asked: bool,
+    pub(crate) is_requested: bool,
 }
 
 impl<T> Stack<T> {
@@ -219,24 +219,24 @@ impl<T> Stack<T> {
     }
 
     pub(super) fn with(is_private: bool, is_fenced: bool) -> Self {
-        // Indices begin at 1, so that `ASKED` is below all of them.
+        // Indices begin at 1, so that `REQUESTED` is below all of them.
         Self::starting_at(1, is_private, is_fenced)
     }
 
     fn starting_at(index: Index, is_private: bool, is_fenced: bool) -> Self {
-        let slots = Slots::new(SLOTS, index - 1);
+        let slots = JobSlots::new(SLOTS, index - 1);
         let (guard, limit) = (if is_private { index } else { ALL }, slots.end());
         Self {
-            owner: CachePadded::new(Owner {
+            owner: CachePadded::new(OwnerSide {
                 tail: AtomicU64::new(index),
                 guard: AtomicU64::new(if is_fenced { ALL } else { guard }),
-                limit: AtomicU64::new(if is_fenced { ASKED } else { limit }),
+                limit: AtomicU64::new(if is_fenced { REQUESTED } else { limit }),
                 base: AtomicPtr::new(slots.base()),
                 fenced: Fenced { guard: AtomicU64::new(guard), limit: AtomicU64::new(limit) },
             }),
             thieves: CachePadded::new(Thieves {
                 head: AtomicU64::new(index),
-                patience: AtomicU32::new(PATIENCE),
+                wait_pauses: AtomicU32::new(MIN_PAUSES),
                 shared: Mutex::new(Shared { head: index, public: index, loose: index, slots }),
             }),
             is_private,
@@ -269,11 +269,11 @@ impl<T> Stack<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner. 2. If the last push returned a request, the caller has called
-    ///    `answer`.
-    pub(crate) unsafe fn push(&self, job: NonNull<T>) -> Pushed {
+    ///    `publish`.
+    pub(crate) unsafe fn push(&self, job: NonNull<T>) -> PushResult {
         let index = self.top();
         // SAFETY: 1. and 2. are our own obligations. 3. `index` was just read from `top`.
-        Pushed { index, is_asked: unsafe { self.push_at(job, index) } }
+        PushResult { index, is_requested: unsafe { self.push_at(job, index) } }
     }
 
     /// Returns the index at which the owner's next job will be pushed.
@@ -288,7 +288,7 @@ impl<T> Stack<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner. 2. If the last push returned a request, the caller has called
-    ///    `answer`. 3. `index` is what [`top`](Self::top) returned.
+    ///    `publish`. 3. `index` is what [`top`](Self::top) returned.
     #[inline(always)]
     pub(crate) unsafe fn push_at(&self, job: NonNull<T>, index: Index) -> bool {
         let owner = &*self.owner;
@@ -301,7 +301,7 @@ impl<T> Stack<T> {
         slot.store(job.as_ptr(), Relaxed);
         self.set_tail(index + 1);
         if !weakened!("stack_push_light") {
-            // Pairs with the heavy barrier of a worker that goes to sleep after its `demand`.
+            // Pairs with the heavy barrier of a worker that goes to sleep after its `request`.
             self.light();
         }
         // Relaxed: the barrier orders it.
@@ -312,8 +312,8 @@ impl<T> Stack<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner. 2. If the last push returned a request, the caller has called
-    ///    `answer`.
-    pub(crate) unsafe fn push_loose(&self, job: NonNull<T>) -> Pushed {
+    ///    `publish`.
+    pub(crate) unsafe fn push_loose(&self, job: NonNull<T>) -> PushResult {
         let mut shared = lock(&self.thieves.shared);
         // SAFETY: our obligations 1 and 2 are those of `push`.
         let pushed = unsafe { self.push(job) };
@@ -339,7 +339,7 @@ impl<T> Stack<T> {
         }
         // Relaxed: O3; the barrier orders it, and if the guard is high, the lock orders what
         // follows.
-        self.owner.guard.load(Relaxed) <= index || self.settle(index)
+        self.owner.guard.load(Relaxed) <= index || self.pop_at_slow(index)
     }
 
     #[inline(always)]
@@ -354,7 +354,7 @@ impl<T> Stack<T> {
     /// guard covers that index: returns true if the job is still there and on top.
     #[cold]
     #[inline(never)]
-    fn settle(&self, index: Index) -> bool {
+    fn pop_at_slow(&self, index: Index) -> bool {
         if weakened!("stack_shared_pops") && !self.is_private {
             return true;
         }
@@ -417,14 +417,15 @@ impl<T> Stack<T> {
         let tail = self.owner.tail.load(Relaxed);
         // A join that comes back may have lowered `tail` below jobs that are left; it will put
         // `tail` back under the lock.
-        let left = if weakened!("stack_sees_loose") { 0 } else { shared.public.max(shared.loose) };
-        tail.max(left) > shared.head
+        let remaining =
+            if weakened!("stack_sees_loose") { 0 } else { shared.public.max(shared.loose) };
+        tail.max(remaining) > shared.head
     }
 
-    /// Returns whether jobs were requested since the last call of `answer`.
-    pub(crate) fn is_asked(&self) -> bool {
+    /// Returns whether jobs were requested since the last call of `publish`.
+    pub(crate) fn is_requested(&self) -> bool {
         // Relaxed: the result is advice.
-        self.limit().load(Relaxed) == ASKED
+        self.limit().load(Relaxed) == REQUESTED
     }
 
     /// Makes room for the next push, and publishes half of the private jobs if they were requested.
@@ -434,13 +435,13 @@ impl<T> Stack<T> {
     /// The caller is the owner.
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn answer(&self) -> bool {
+    pub(crate) unsafe fn publish(&self) -> bool {
         // Relaxed: only the owner writes it.
         let tail = self.owner.tail.load(Relaxed);
         if self.is_fenced {
-            if !weakened!("stack_answer_fence") {
+            if !weakened!("stack_publish_fence") {
                 // The fence that `push` leaves out in a fenced stack, where each push ends here.
-                // Pairs with the heavy barrier of a worker that goes to sleep after its `demand`.
+                // Pairs with the heavy barrier of a worker that goes to sleep after its `request`.
                 barrier::light_as(true);
             }
             // Relaxed: the barrier orders it.
@@ -452,14 +453,14 @@ impl<T> Stack<T> {
         if tail >= shared.slots.end() {
             self.make_room(&mut shared, tail);
         }
-        // AcqRel: sees what was done before the demand that this swap takes away, and shows our
-        // push to a demand that comes later. Pairs with the swap in `demand`.
-        let is_asked = self.limit().swap(shared.slots.end(), AcqRel) == ASKED;
-        if is_asked && tail > shared.public {
+        // AcqRel: sees what was done before the request that this swap takes away, and shows our
+        // push to a request that comes later. Pairs with the swap in `request`.
+        let is_requested = self.limit().swap(shared.slots.end(), AcqRel) == REQUESTED;
+        if is_requested && tail > shared.public {
             shared.public += (tail - shared.public).div_ceil(2);
             self.set_guard(&shared);
         }
-        is_asked
+        is_requested
     }
 
     /// Moves the jobs to the start of the array, or into one of twice the size.
@@ -467,7 +468,7 @@ impl<T> Stack<T> {
         let count = (tail - shared.head) as usize;
         let old = &shared.slots;
         let size = if 2 * count > old.len() { 2 * old.len() } else { old.len() };
-        let moved = Slots::new(size, shared.head);
+        let moved = JobSlots::new(size, shared.head);
         for index in shared.head..tail {
             // Relaxed: the lock orders it for thieves, and the owner is this thread.
             moved.slot(index).store(old.slot(index).load(Relaxed), Relaxed);
@@ -478,15 +479,15 @@ impl<T> Stack<T> {
     }
 
     /// Requests that the owner's next push publishes jobs; for workers that are about to sleep.
-    pub(crate) fn demand(&self) {
+    pub(crate) fn request(&self) {
         let limit = self.limit();
-        if weakened!("stack_demand_swap") {
-            limit.store(ASKED, Relaxed);
+        if weakened!("stack_request_swap") {
+            limit.store(REQUESTED, Relaxed);
             return;
         }
-        // AcqRel: shows the owner what was done before this demand, or sees the owner's push. Pairs
-        // with the swap in `answer`.
-        limit.swap(ASKED, AcqRel);
+        // AcqRel: shows the owner what was done before this request, or sees the owner's push.
+        // Pairs with the swap in `publish`.
+        limit.swap(REQUESTED, AcqRel);
     }
 
     /// Steals the oldest job, if there is one: a public job, or a private one after a request to
@@ -505,16 +506,16 @@ impl<T> Stack<T> {
     fn is_worth_locking(&self) -> bool {
         let owner = &*self.owner;
         // Where barriers are fences, forcing costs no more than waiting. Relaxed: a guess.
-        let patience = if self.is_fenced { 0 } else { self.thieves.patience.load(Relaxed) };
+        let wait_pauses = if self.is_fenced { 0 } else { self.thieves.wait_pauses.load(Relaxed) };
         let first = owner.tail.load(Relaxed);
         let mut has_moved = false;
-        for step in 0..=patience {
+        for step in 0..=wait_pauses {
             // Relaxed, here and below: hints; the lock decides.
             let head = self.thieves.head.load(Relaxed);
             let tail = owner.tail.load(Relaxed);
             let is_empty = tail <= head;
             has_moved |= tail != first;
-            if step >= PATIENCE && !has_moved {
+            if step >= MIN_PAUSES && !has_moved {
                 // The owner is in a long closure, and will not push soon.
                 return true;
             }
@@ -523,8 +524,8 @@ impl<T> Stack<T> {
             }
             // The request is made even if the stack is empty: then the first job that comes is
             // public at once, and need not be forced from an owner that pushes no other.
-            if step == 0 && !self.is_asked() {
-                self.demand();
+            if step == 0 && !self.is_requested() {
+                self.request();
             }
             if is_empty {
                 return false;
@@ -547,7 +548,7 @@ impl<T> Stack<T> {
         self.thieves.head.store(shared.head, Relaxed);
         if self.is_private && shared.head == shared.public {
             // The request is made on behalf of the next thief.
-            self.demand();
+            self.request();
         }
         NonNull::new(job)
     }
@@ -574,25 +575,25 @@ impl<T> Stack<T> {
             // T2. Pairs with O2 in `pop_at`.
             barrier::heavy();
         }
-        self.learn_patience(start.elapsed());
+        self.record_force_cost(start.elapsed());
         // Acquire: T3; the slots below `tail`, and the contents of their jobs. Pairs with the
         // Release in `set_tail`.
         let now = owner.tail.load(Acquire);
         let reached = if weakened!("stack_force_rereads") { wanted } else { wanted.min(now) };
-        // An owner that waits for the lock in `settle` may have lowered `tail` below what is
+        // An owner that waits for the lock in `pop_at_slow` may have lowered `tail` below what is
         // public: the order in which the lock is taken decides about that job.
         shared.public = public.max(reached);
         self.set_guard(shared);
     }
 
     /// Records how long forcing took: the next thief waits that long for the owner.
-    fn learn_patience(&self, cost: Duration) {
+    fn record_force_cost(&self, cost: Duration) {
         let pauses = u32::try_from(cost.as_nanos() / PAUSE_NS).unwrap_or(u32::MAX);
-        let pauses = pauses.clamp(PATIENCE, MOST_PATIENCE);
+        let pauses = pauses.clamp(MIN_PAUSES, MAX_PAUSES);
         // Relaxed, both: a guess, and the caller has the lock.
-        let before = self.thieves.patience.load(Relaxed);
+        let before = self.thieves.wait_pauses.load(Relaxed);
         // It moves half of the way, because a single thief that was preempted meanwhile is no rule.
-        self.thieves.patience.store(before.midpoint(pauses), Relaxed);
+        self.thieves.wait_pauses.store(before.midpoint(pauses), Relaxed);
     }
 
     /// Writes the guard that follows from `shared`; the caller holds the lock.
@@ -623,10 +624,10 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> Slots<T> {
+impl<T> JobSlots<T> {
     /// Creates `count` empty slots, the first of which has index `first`.
     fn new(count: usize, first: Index) -> Self {
-        let memory: Box<[Slot<T>]> =
+        let memory: Box<[JobSlot<T>]> =
             (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
         // SAFETY: a box is not null.
         let memory = unsafe { NonNull::new_unchecked(Box::into_raw(memory)) };
@@ -644,17 +645,17 @@ impl<T> Slots<T> {
 
     /// Returns the address at which the slot of index 0 would be. The subtraction may wrap, and
     /// wraps back when an index is added.
-    fn base(&self) -> *mut Slot<T> {
-        self.memory.as_ptr().cast::<Slot<T>>().wrapping_sub(self.first as usize)
+    fn base(&self) -> *mut JobSlot<T> {
+        self.memory.as_ptr().cast::<JobSlot<T>>().wrapping_sub(self.first as usize)
     }
 
-    fn slot(&self, index: Index) -> &Slot<T> {
+    fn slot(&self, index: Index) -> &JobSlot<T> {
         // SAFETY: the memory is ours until we are dropped, and slots are atomics.
         unsafe { &self.memory.as_ref()[(index - self.first) as usize] }
     }
 }
 
-impl<T> Drop for Slots<T> {
+impl<T> Drop for JobSlots<T> {
     fn drop(&mut self) {
         // SAFETY: the memory came from a box, and is freed once.
         drop(unsafe { Box::from_raw(self.memory.as_ptr()) });

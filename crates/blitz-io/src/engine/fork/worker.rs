@@ -21,10 +21,10 @@
 use std::{cell::Cell, sync::Arc};
 
 use super::{
-    job::{Header, JobRef, Line},
+    job::{JobFifo, JobHeader, JobRef},
     latch::Latch,
-    registry::{AbortOnUnwind, Registry},
-    sleep::{Watched, Woken},
+    registry::{AbortIfPanic, Registry},
+    sleep::{WakeKind, WorkSources},
     stack::Stack,
 };
 use crate::engine::{
@@ -46,7 +46,7 @@ const PAUSES: u32 = 8;
 
 /// The injector comes first in one of this number of searches. It is a prime, as in the scheduler
 /// for tasks, so that no pattern of a user's program falls into step with it.
-const INTAKE_FIRST: u64 = 61;
+const INJECTOR_INTERVAL: u64 = 61;
 
 per_thread! {
     static CURRENT: Cell<*const Worker> = Cell::new(std::ptr::null());
@@ -60,20 +60,20 @@ pub(crate) fn current() -> *const Worker {
 
 /// A thread's part of a pool: its stack of jobs, and its place in the registry.
 pub(crate) struct Worker {
-    stack: Stack<Header>,
+    stack: Stack<JobHeader>,
     index: usize,
     registry: *const Registry,
     /// Set when the pool ends.
     end: Latch,
     /// The FIFO queue for jobs of `spawn_fifo`.
-    pub(crate) line: Line,
+    pub(crate) fifo: JobFifo,
     /// The state of the random number generator; touched by the worker's thread alone.
     rng: AtomicU64,
-    looks: AtomicU64,
-    /// True while a thread that is lent to the pool waits for something.
-    waits: AtomicBool,
+    searches: AtomicU64,
+    /// True while the user's own thread waits for something in the pool.
+    is_waiting: AtomicBool,
     /// True while the thread runs jobs that it has spawned after the pool ended.
-    finishes: AtomicBool,
+    is_finishing: AtomicBool,
 }
 
 // SAFETY: 1. the registry that it points at is `Sync` and contains the worker, so it is there. 2.
@@ -84,7 +84,7 @@ unsafe impl Send for Worker {}
 unsafe impl Sync for Worker {}
 
 /// A job, and the owner of the stack from which it was taken, if any.
-type Found<'a> = (JobRef, Option<&'a Worker>);
+type FoundJob<'a> = (JobRef, Option<&'a Worker>);
 
 impl Worker {
     /// Creates a worker of the registry that is being created at that address.
@@ -95,11 +95,11 @@ impl Worker {
             index,
             registry,
             end: Latch::new(),
-            line: Line::new(),
+            fifo: JobFifo::new(),
             rng: AtomicU64::new(Rng::new(seed).state()),
-            looks: AtomicU64::new(0),
-            waits: AtomicBool::new(false),
-            finishes: AtomicBool::new(false),
+            searches: AtomicU64::new(0),
+            is_waiting: AtomicBool::new(false),
+            is_finishing: AtomicBool::new(false),
         }
     }
 
@@ -108,19 +108,19 @@ impl Worker {
         self.index
     }
 
-    /// Returns the worker's index among the pool's threads, or `None` for a guest.
+    /// Returns the worker's index among the pool's threads, or `None` for a temporary worker.
     pub(crate) fn thread_index(&self) -> Option<usize> {
         (self.index < self.registry().threads()).then_some(self.index)
     }
 
-    /// Returns whether the worker is a thread that was lent to the pool and does other things, too.
+    /// Returns whether the worker is the user's own thread, which does other things, too.
     /// While it does those, it is not counted as awake.
-    fn is_lent(&self) -> bool {
-        self.index == 0 && self.registry().has_lent_thread()
+    fn is_users_thread(&self) -> bool {
+        self.index == 0 && self.registry().uses_current_thread()
     }
 
     #[inline]
-    pub(crate) fn stack(&self) -> &Stack<Header> {
+    pub(crate) fn stack(&self) -> &Stack<JobHeader> {
         &self.stack
     }
 
@@ -146,29 +146,29 @@ impl Worker {
     }
 
     /// Wakes the worker's thread, by leaving a token for its parker.
-    pub(crate) fn call(&self) {
-        self.registry().sleep.call(self.index);
+    pub(crate) fn wake(&self) {
+        self.registry().sleep.wake(self.index);
     }
 
     /// Pushes a job that is not a join's on the stack. Must be called on the worker's own thread.
     pub(crate) fn push(&self, job: JobRef) {
         debug_assert!(std::ptr::eq(self, current()), "only the owner pushes");
         // SAFETY: 1. workers are obtained through `CURRENT`, or passed to jobs by the thread that
-        // runs them, so this thread is the owner. 2. `answer` follows.
+        // runs them, so this thread is the owner. 2. `publish` follows.
         let pushed = unsafe { self.stack.push_loose(job.header()) };
-        if pushed.is_asked {
-            self.answer();
+        if pushed.is_requested {
+            self.publish();
         }
     }
 
     /// Publishes jobs because they were requested, or makes room because the stack is full.
     #[cold]
     #[inline(never)]
-    pub(crate) fn answer(&self) {
+    pub(crate) fn publish(&self) {
         // SAFETY: this thread is the owner, because workers are obtained through `CURRENT` or
         // passed to jobs by the thread that runs them.
-        if unsafe { self.stack.answer() } {
-            self.registry().sleep.advise();
+        if unsafe { self.stack.publish() } {
+            self.registry().sleep.wake_one_if_worthwhile();
         }
     }
 
@@ -189,22 +189,22 @@ impl Worker {
         job.map(JobRef::from_header)
     }
 
-    fn find_local(&self) -> Option<Found<'_>> {
+    fn find_local(&self) -> Option<FoundJob<'_>> {
         if let Some(job) = self.pop() {
             return Some((job, Some(self)));
         }
         Some((self.registry().take_broadcast(self.index)?, None))
     }
 
-    fn find_elsewhere(&self) -> Option<Found<'_>> {
+    fn find_elsewhere(&self) -> Option<FoundJob<'_>> {
         self.steal().or_else(|| self.find_injected())
     }
 
-    fn find_injected(&self) -> Option<Found<'_>> {
+    fn find_injected(&self) -> Option<FoundJob<'_>> {
         Some((self.registry().take_injected()?, None))
     }
 
-    fn steal(&self) -> Option<Found<'_>> {
+    fn steal(&self) -> Option<FoundJob<'_>> {
         let workers = &self.registry().workers;
         // Relaxed: only this thread touches it.
         let mut rng = Rng::resume(self.rng.load(Relaxed));
@@ -219,11 +219,11 @@ impl Worker {
     }
 
     /// Returns whether this search begins with the injector.
-    fn is_intakes_turn(&self) -> bool {
+    fn is_injectors_turn(&self) -> bool {
         // Relaxed: only this thread touches it.
-        let looks = self.looks.load(Relaxed).wrapping_add(1);
-        self.looks.store(looks, Relaxed);
-        looks.is_multiple_of(INTAKE_FIRST)
+        let searches = self.searches.load(Relaxed).wrapping_add(1);
+        self.searches.store(searches, Relaxed);
+        searches.is_multiple_of(INJECTOR_INTERVAL)
     }
 
     /// Runs one job, from this worker or another. Returns `false` if there is none.
@@ -242,13 +242,13 @@ impl Worker {
     /// stack.
     pub(crate) fn finish(&self) {
         // Relaxed, both: only this thread touches it.
-        if !self.finishes.swap(true, Relaxed) {
+        if !self.is_finishing.swap(true, Relaxed) {
             while self.run_one_local() {}
-            self.finishes.store(false, Relaxed);
+            self.is_finishing.store(false, Relaxed);
         }
     }
 
-    fn run(&self, (job, from): Found<'_>) {
+    fn run(&self, (job, from): FoundJob<'_>) {
         // SAFETY: 1. the job was just taken from a queue, and is run once. 2. This worker is the
         // thread's, for the reason given in `push`.
         unsafe { job.run(from, self) };
@@ -266,16 +266,16 @@ impl Worker {
     fn wait(&self, latch: &Latch) {
         // Jobs do not unwind. If our own code did, the frame of the latch would go while other
         // threads still use it.
-        let abort = AbortOnUnwind("a bug in the pool");
+        let abort = AbortIfPanic("a bug in the pool");
         // If this thread is a runtime's worker as well, its tasks go on meanwhile on another
         // thread.
         let blocked = Blocked::if_worker();
         // The thread is counted once, however deeply its waits are nested.
-        let is_first = self.is_lent() && !self.waits.load(Relaxed);
+        let is_first = self.is_users_thread() && !self.is_waiting.load(Relaxed);
         let member = is_first.then(AwakeWorker::new);
         if is_first {
             // Relaxed, all three: only this thread touches it.
-            self.waits.store(true, Relaxed);
+            self.is_waiting.store(true, Relaxed);
         }
         let mut search = Search { worker: self, is_counted: false, rounds: 0 };
         while !latch.is_set() {
@@ -286,7 +286,7 @@ impl Worker {
         }
         search.stop();
         if is_first {
-            self.waits.store(false, Relaxed);
+            self.is_waiting.store(false, Relaxed);
         }
         drop((member, blocked));
         std::mem::forget(abort);
@@ -303,9 +303,9 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// Returns a job, if one is found; that ends the search.
-    fn next(&mut self) -> Option<Found<'a>> {
+    fn next(&mut self) -> Option<FoundJob<'a>> {
         let worker = self.worker;
-        let injected = if worker.is_intakes_turn() { worker.find_injected() } else { None };
+        let injected = if worker.is_injectors_turn() { worker.find_injected() } else { None };
         let found = injected.or_else(|| worker.find_local()).or_else(|| self.elsewhere());
         if found.is_some() {
             self.stop();
@@ -314,7 +314,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    fn elsewhere(&mut self) -> Option<Found<'a>> {
+    fn elsewhere(&mut self) -> Option<FoundJob<'a>> {
         if !self.is_counted {
             let idle = &self.worker.registry().sleep.idle;
             self.is_counted = idle.has_room() && idle.start_searching();
@@ -342,30 +342,30 @@ impl<'a> Search<'a> {
         let was_counted = std::mem::take(&mut self.is_counted);
         let worker = self.worker;
         let woken = worker.registry().sleep.sleep(worker.index, was_counted, latch, worker);
-        self.is_counted = woken == Woken::Searching;
+        self.is_counted = woken == WakeKind::Searching;
         self.rounds = 0;
     }
 
     /// Ends the search; the last searcher wakes a sleeper if there is more work.
     fn stop(&mut self) {
         if std::mem::take(&mut self.is_counted) {
-            self.worker.hand_on();
+            self.worker.stop_searching();
         }
     }
 }
 
 impl Worker {
-    /// Performs S1 and S2 of `pool/idle.rs`, and repeats the demand of the workers that sleep.
-    fn hand_on(&self) {
+    /// Performs S1 and S2 of `pool/idle.rs`, and repeats the request of the workers that sleep.
+    fn stop_searching(&self) {
         let registry = self.registry();
         if !registry.sleep.idle.stop_searching() || !registry.sleep.idle.is_worth_waking() {
             return;
         }
         for worker in &registry.workers {
-            worker.stack.demand();
+            worker.stack.request();
         }
         if registry.has_injected() || self.others_have_jobs() {
-            registry.sleep.advise();
+            registry.sleep.wake_one_if_worthwhile();
         }
     }
 
@@ -375,11 +375,11 @@ impl Worker {
     }
 }
 
-impl Watched for Worker {
-    fn demand(&self) {
+impl WorkSources for Worker {
+    fn request(&self) {
         for other in &self.registry().workers {
             if other.index != self.index {
-                other.stack.demand();
+                other.stack.request();
             }
         }
     }
@@ -397,12 +397,12 @@ pub(crate) fn run(registry: &Arc<Registry>, index: usize) {
     enter(worker);
     registry.mark_primed();
     if let Some(handler) = &registry.on_start {
-        registry.guard(|| handler(index));
+        registry.catch_unwind(|| handler(index));
     }
     worker.wait_until(&worker.end);
-    debug_assert!(!worker.has_jobs(), "who spawned a job holds the pool");
+    debug_assert!(!worker.has_jobs(), "the job's spawner holds the pool");
     if let Some(handler) = &registry.on_exit {
-        registry.guard(|| handler(index));
+        registry.catch_unwind(|| handler(index));
     }
     leave();
 }
@@ -438,14 +438,18 @@ pub(crate) mod for_test {
     //! Creates a worker for tests of code that runs on one.
 
     use super::{Worker, current};
-    use crate::engine::fork::registry::{Plan, Registry};
+    use crate::engine::fork::registry::{Registry, RegistryConfig};
 
     /// Calls `f` with a worker on a thread of its own.
     pub(crate) fn with_worker(f: impl FnOnce(&Worker) + Send) {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let plan = Plan { threads: 1, use_current_thread: true, ..Plan::default() };
-                let registry = Registry::start(plan, |_| Ok(())).unwrap();
+                let config = RegistryConfig {
+                    threads: 1,
+                    use_current_thread: true,
+                    ..RegistryConfig::default()
+                };
+                let registry = Registry::start(config, |_| Ok(())).unwrap();
                 // SAFETY: `start` has made this thread the worker, permanently.
                 f(unsafe { &*current() });
                 drop(registry);

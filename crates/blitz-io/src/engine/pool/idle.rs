@@ -92,19 +92,20 @@ pub(crate) enum SelfWoken {
 impl Idle {
     /// Creates the state for workers that share their processors with no other pool.
     pub(crate) fn new(workers: usize) -> Self {
-        Self { counted: false, ..Self::with_guests(workers, 0) }
+        Self { counted: false, ..Self::with_temporary(workers, 0) }
     }
 
     /// Creates the state for workers that are counted in [`awake`].
     pub(crate) fn counted(workers: usize) -> Self {
-        Self::with_guests(workers, 0)
+        Self::with_temporary(workers, 0)
     }
 
-    /// Creates the state for workers that are counted in [`awake`], with places for guests: threads
-    /// that come and go. Half of the workers may search, however many guests there could be.
-    pub(crate) fn with_guests(workers: usize, guests: usize) -> Self {
+    /// Creates the state for workers that are counted in [`awake`], with places for temporary
+    /// workers: threads that come and go. Half of the workers may search, however many temporary
+    /// workers there could be.
+    pub(crate) fn with_temporary(workers: usize, temporary: usize) -> Self {
         awake::count_processors();
-        let words = (workers + guests).div_ceil(BITS);
+        let words = (workers + temporary).div_ceil(BITS);
         Self {
             counts: CachePadded::new(AtomicU64::new(0)),
             asleep: (0..words).map(|_| AtomicU64::new(0)).collect(),

@@ -11,12 +11,12 @@ use crate::engine::{
 
 /// The fiber options of a builder; `None` means the default.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Choice {
+pub(super) struct FiberOptions {
     threads: Option<usize>,
     stack_size: Option<usize>,
 }
 
-impl Choice {
+impl FiberOptions {
     /// Returns the maximum number of threads that run fibers.
     pub(super) fn carriers(&self, workers: usize) -> usize {
         self.threads.unwrap_or(workers)
@@ -28,7 +28,7 @@ impl Choice {
         thread_config: &ThreadConfig,
         workers: usize,
     ) -> Fibers {
-        let config = fiber::Config {
+        let config = fiber::FiberConfig {
             carriers: self.carriers(workers),
             stack_size: self.stack_size.unwrap_or(stack::DEFAULT_SIZE),
             thread_config: thread_config.clone(),

@@ -214,7 +214,7 @@ impl Preemption {
     ///     while metrics.preemption_stall_count() == 0 {}
     ///     blitz_io::task::yield_now().await;
     /// }))?;
-    /// assert_eq!(rt.metrics().preemption_lent_count(), 0);
+    /// assert_eq!(rt.metrics().preemption_offload_count(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -317,8 +317,8 @@ impl Preemption {
     }
 
     /// Parses the value of `BLITZ_PREEMPTION`; `None` if it is empty.
-    fn parse(wish: &OsStr) -> io::Result<Option<Self>> {
-        let slice = match wish.to_str().map(str::trim) {
+    fn parse(value: &OsStr) -> io::Result<Option<Self>> {
+        let slice = match value.to_str().map(str::trim) {
             Some("") => return Ok(None),
             Some("off") => return Ok(Some(Self::disabled())),
             Some("on") => return Ok(Some(Self::new())),
@@ -329,7 +329,7 @@ impl Preemption {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "{VARIABLE} is {wish:?}: write `on`, `off`, or a slice as in `10ms` or \
+                    "{VARIABLE} is {value:?}: write `on`, `off`, or a slice as in `10ms` or \
                      `500us`, or unset it"
                 ),
             ));
@@ -422,16 +422,16 @@ impl Builder {
         threaded: bool,
         carriers: usize,
     ) -> io::Result<Option<Settings>> {
-        let asked = self.preemption.is_some() || self.on_stall.is_some();
+        let is_requested = self.preemption.is_some() || self.on_stall.is_some();
         let preemption = match &self.preemption {
             Some(preemption) => preemption.clone(),
-            None => match env::var_os(VARIABLE).map(|wish| Preemption::parse(&wish)) {
-                Some(wish) => wish?.unwrap_or_else(Preemption::unset),
+            None => match env::var_os(VARIABLE).map(|value| Preemption::parse(&value)) {
+                Some(value) => value?.unwrap_or_else(Preemption::unset),
                 None => Preemption::unset(),
             },
         };
         let watches = self.on_stall.is_some() || preemption.hands_off;
-        if !watches || (!threaded && !asked) {
+        if !watches || (!threaded && !is_requested) {
             return Ok(None);
         }
         let Preemption { slice, hands_off, max_detached, learns, stacks } = preemption;

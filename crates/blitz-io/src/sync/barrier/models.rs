@@ -58,7 +58,7 @@ fn two_rounds_of_two_have_one_leader_each() {
 
 /// A batch holds two wakers in models.
 #[test]
-fn a_later_round_is_not_woken_by_a_batch() {
+fn a_later_round_is_not_woken_by_a_wake_list() {
     model(|| {
         let barrier = barrier(4);
         let mut first = [(); 3].map(|()| arrived(&barrier));
@@ -75,7 +75,7 @@ fn a_later_round_is_not_woken_by_a_batch() {
 }
 
 #[test]
-fn one_who_is_dropped_has_arrived() {
+fn a_waiter_that_is_dropped_has_arrived() {
     model(|| {
         let barrier = barrier(2);
         let (waiting, _bell) = arrived(&barrier);

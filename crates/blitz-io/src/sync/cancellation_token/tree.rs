@@ -7,14 +7,14 @@
 //! a child is born        locks; hangs on its parent, unless that is cancelled: then it
 //!                        is cancelled too
 //! the last reference     locks; its children hang on its parent from now on; it leaves
-//! of a node goes           its siblings, or the list of those who are being cancelled;
+//! of a node goes           its siblings, or the list of nodes that are being cancelled;
 //!                        then it is freed
 //! a node is cancelled
 //! T1 locks; leaves its siblings
 //! T2 becomes the head of a list, to which all below it are added, breadth first: the
 //!    links to siblings are the list
 //! T3 opens the latches of all, from the end: children before their parents
-//! T4 dismisses those who wait at the latches, in batches; between them the lock is let
+//! T4 dismisses the waiters of the latches, in batches; between them the lock is let
 //!    go and the wake list is woken; a node that nobody waits at leaves the list
 //! ```
 //! The head stays alive during T4, because the caller has a reference to it. Other nodes on
@@ -45,7 +45,7 @@
 //! `the_drop_of_a_middle_node_against_a_cancellation`,
 //! `a_parent_that_is_cancelled_has_cancelled_children`,
 //! `two_cancellations_of_parent_and_child_wake_once`,
-//! `a_batch_of_a_cancellation_against_drops`;
+//! `a_wake_list_of_a_cancellation_against_drops`;
 //! weakened as `tree_birth_looks`, `tree_children_first`,
 //! `tree_children_move_up`, `tree_wakes`, `tree_lock`.
 

@@ -95,7 +95,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
 
     fn mapped<U: ?Sized>(self, value: *mut U) -> MappedMutexGuard<'a, U> {
         let hold = self.hold.pass(|Whole(mutex)| One(&mutex.permits));
-        MappedMutexGuard { hold, value, lent: PhantomData }
+        MappedMutexGuard { hold, value, borrow: PhantomData }
     }
 
     /// Returns the mutex that this guard locks.
@@ -113,7 +113,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// ```
     #[inline]
     pub fn mutex(this: &Self) -> &'a Mutex<T> {
-        this.hold.lender().0
+        this.hold.source().0
     }
 }
 
@@ -124,7 +124,7 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with(|value| unsafe { &*value })
+        self.hold.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -133,7 +133,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -161,7 +161,7 @@ shown_as_its_value! { impl['a, T: ?Sized] MutexGuard<'a, T>, T }
 pub struct MappedMutexGuard<'a, T: ?Sized> {
     hold: Hold<One<'a>>,
     value: *mut T,
-    lent: PhantomData<&'a mut T>,
+    borrow: PhantomData<&'a mut T>,
 }
 
 // SAFETY: the guard is a `&mut T`, which is `Send` with `T: Send`, plus a permit that any
@@ -192,7 +192,7 @@ impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
         F: FnOnce(&mut T) -> &mut U,
     {
         let value = f(&mut *this) as *mut U;
-        MappedMutexGuard { hold: this.hold, value, lent: PhantomData }
+        MappedMutexGuard { hold: this.hold, value, borrow: PhantomData }
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -219,7 +219,7 @@ impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match f(&mut *this).map(|value| value as *mut U) {
-            Some(value) => Ok(MappedMutexGuard { hold: this.hold, value, lent: PhantomData }),
+            Some(value) => Ok(MappedMutexGuard { hold: this.hold, value, borrow: PhantomData }),
             None => Err(this),
         }
     }

@@ -25,7 +25,7 @@ fn poll<T>(waiting: &mut Waiting<T>) -> Poll<OwnedMutexGuard<T>> {
 
 /// Creates a request for the mutex that waits in the wait queue.
 #[track_caller]
-fn in_line<T: Send + 'static>(mutex: &Arc<Mutex<T>>) -> Waiting<T> {
+fn queued<T: Send + 'static>(mutex: &Arc<Mutex<T>>) -> Waiting<T> {
     let mut waiting: Waiting<T> = Box::pin(mutex.clone().lock_owned());
     assert!(poll(&mut waiting).is_pending(), "it was free");
     waiting
@@ -51,7 +51,7 @@ fn one_of_two_waiters_is_dropped_against_an_unlock() {
     model(|| {
         let mutex = mutex();
         let guard = mutex.clone().try_lock_owned().unwrap();
-        let (first, second) = (in_line(&mutex), in_line(&mutex));
+        let (first, second) = (queued(&mutex), queued(&mutex));
         let unlocker = thread::spawn(move || drop(guard));
         drop(first);
         *block_on(second) += 1;
@@ -65,7 +65,7 @@ fn a_lock_dropped_against_an_unlock_is_free_afterwards() {
     model(|| {
         let mutex = mutex();
         let guard = mutex.clone().try_lock_owned().unwrap();
-        let waiting = in_line(&mutex);
+        let waiting = queued(&mutex);
         let unlocker = thread::spawn(move || drop(guard));
         drop(waiting);
         unlocker.join().unwrap();

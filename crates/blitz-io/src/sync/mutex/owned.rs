@@ -114,7 +114,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
     /// ```
     #[inline]
     pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
-        &this.hold.lender().0
+        &this.hold.source().0
     }
 }
 
@@ -125,7 +125,7 @@ impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with(|value| unsafe { &*value })
+        self.hold.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -134,7 +134,7 @@ impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 

@@ -35,7 +35,7 @@ fn poll(waiting: &mut Waiting) -> Poll<()> {
 /// Creates a wait in the wait queue, and returns it with the [`CountingWaker`] that counts its
 /// wake-ups.
 #[track_caller]
-fn in_line(notify: &Arc<Notify>) -> (Waiting, Arc<CountingWaker>) {
+fn queued(notify: &Arc<Notify>) -> (Waiting, Arc<CountingWaker>) {
     let (mut waiting, counter) = (created(notify), CountingWaker::new());
     let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
     assert!(first.is_pending(), "there was a permit");
@@ -54,8 +54,8 @@ fn has_permit(notify: &Arc<Notify>) -> bool {
 }
 
 #[track_caller]
-fn assert_nobody_waits(notify: &Notify) {
-    assert!(notify.line.lock().is_empty());
+fn assert_no_waiters(notify: &Notify) {
+    assert!(notify.waiters.lock().is_empty());
     assert_eq!(notify.word.load(Relaxed) & WAITING, 0);
 }
 
@@ -74,11 +74,11 @@ fn a_notification_against_a_waiter_is_not_lost() {
 fn a_notification_against_a_drop_is_passed_on() {
     model(|| {
         let notify = notify();
-        let (waiting, _bell) = in_line(&notify);
+        let (waiting, _bell) = queued(&notify);
         let notifier = on_thread(&notify, Notify::notify_last);
         drop(waiting);
         notifier.join().unwrap();
-        assert_nobody_waits(&notify);
+        assert_no_waiters(&notify);
         assert!(has_permit(&notify), "it was lost");
     });
 }
@@ -110,19 +110,19 @@ fn a_second_notification_publishes_too() {
 fn two_notifications_wake_two() {
     model(|| {
         let notify = notify();
-        let ((first, _), (second, _)) = (in_line(&notify), in_line(&notify));
+        let ((first, _), (second, _)) = (queued(&notify), queued(&notify));
         let notifiers =
             [on_thread(&notify, Notify::notify_one), on_thread(&notify, Notify::notify_last)];
         block_on(second);
         block_on(first);
         notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
-        assert_nobody_waits(&notify);
+        assert_no_waiters(&notify);
         assert!(!has_permit(&notify));
     });
 }
 
 #[test]
-fn all_are_notified_who_were_created_before() {
+fn all_waiters_created_before_are_notified() {
     model(|| {
         let notify = notify();
         let (first, second) = (created(&notify), created(&notify));
@@ -131,12 +131,12 @@ fn all_are_notified_who_were_created_before() {
         notifier.join().unwrap();
         block_on(second);
         assert!(!has_permit(&notify), "a late one was notified");
-        assert_nobody_waits(&notify);
+        assert_no_waiters(&notify);
     });
 }
 
 #[test]
-fn who_looks_after_its_creation_is_notified_or_sees() {
+fn a_check_after_creation_is_notified_or_sees() {
     model(|| {
         let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
         let notifier = thread::spawn({
@@ -158,13 +158,13 @@ fn who_looks_after_its_creation_is_notified_or_sees() {
 fn one_against_all_against_a_drop_loses_nothing() {
     model(|| {
         let notify = notify();
-        let ((first, _), (second, _)) = (in_line(&notify), in_line(&notify));
+        let ((first, _), (second, _)) = (queued(&notify), queued(&notify));
         let notifiers =
             [on_thread(&notify, Notify::notify_one), on_thread(&notify, Notify::notify_waiters)];
         drop(first);
         block_on(second);
         notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
-        assert_nobody_waits(&notify);
+        assert_no_waiters(&notify);
     });
 }
 
@@ -192,10 +192,10 @@ fn an_enabled_waiter_is_notified() {
 
 /// A batch holds two wakers in models.
 #[test]
-fn a_batch_does_not_take_what_is_for_a_later_comer() {
+fn a_wake_list_does_not_take_what_is_for_a_later_waiter() {
     model(|| {
         let notify = notify();
-        let [mut first, mut second, mut third] = [(); 3].map(|()| in_line(&notify));
+        let [mut first, mut second, mut third] = [(); 3].map(|()| queued(&notify));
         let notifier = on_thread(&notify, Notify::notify_waiters);
         // All were notified by now, whether they were woken yet or not.
         first.1.wait();
@@ -205,19 +205,19 @@ fn a_batch_does_not_take_what_is_for_a_later_comer() {
             assert_eq!(waiting.1.wake_count(), 1);
             assert!(poll(&mut waiting.0).is_ready());
         }
-        assert!(has_permit(&notify), "one who was notified already took it");
-        assert_nobody_waits(&notify);
+        assert!(has_permit(&notify), "a notified waiter already took it");
+        assert_no_waiters(&notify);
     });
 }
 
 #[test]
-fn a_later_comer_is_not_woken_by_a_batch() {
+fn a_later_waiter_is_not_woken_by_a_wake_list() {
     model(|| {
         let notify = notify();
-        let waiting = [(); 3].map(|()| in_line(&notify));
+        let waiting = [(); 3].map(|()| queued(&notify));
         let notifier = on_thread(&notify, Notify::notify_waiters);
         waiting[0].1.wait();
-        let mut late = in_line(&notify);
+        let mut late = queued(&notify);
         notifier.join().unwrap();
         assert!(poll(&mut late.0).is_pending());
         assert_eq!(late.1.wake_count(), 0);

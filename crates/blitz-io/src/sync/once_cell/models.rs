@@ -22,13 +22,13 @@ fn cell() -> Cell {
 }
 
 /// Returns the cell's value, initialising it with `value` if it is empty.
-fn ask(cell: &Cell, value: u32) -> u32 {
+fn init(cell: &Cell, value: u32) -> u32 {
     *block_on(cell.get_or_init(|| ready(value)))
 }
 
-fn ask_on_thread(cell: &Cell, value: u32) -> thread::JoinHandle<u32> {
+fn init_on_thread(cell: &Cell, value: u32) -> thread::JoinHandle<u32> {
     let cell = cell.clone();
-    thread::spawn(move || ask(&cell, value))
+    thread::spawn(move || init(&cell, value))
 }
 
 /// Returns a call that was polled once, and whose initialiser never completes.
@@ -42,11 +42,11 @@ fn endless(cell: &Cell) -> (Waiting, Plain<CountingWaker>) {
 }
 
 #[test]
-fn who_waits_for_an_initialiser_sees_its_value() {
+fn a_task_that_waits_for_an_initialiser_sees_its_value() {
     model(|| {
         let cell = cell();
-        let other = ask_on_thread(&cell, 1);
-        let here = ask(&cell, 2);
+        let other = init_on_thread(&cell, 1);
+        let here = init(&cell, 2);
         assert_eq!(other.join().unwrap(), here);
         assert_eq!(cell.get(), Some(&here));
     });
@@ -57,7 +57,7 @@ fn an_initialiser_that_is_dropped_lets_the_next_one_try() {
     model(|| {
         let cell = cell();
         let (initialiser, _bell) = endless(&cell);
-        let other = ask_on_thread(&cell, 1);
+        let other = init_on_thread(&cell, 1);
         drop(initialiser);
         assert_eq!(other.join().unwrap(), 1);
     });
@@ -67,7 +67,7 @@ fn an_initialiser_that_is_dropped_lets_the_next_one_try() {
 fn an_initialiser_that_panics_lets_the_next_one_try() {
     model(|| {
         let cell = cell();
-        let other = ask_on_thread(&cell, 1);
+        let other = init_on_thread(&cell, 1);
         // Without the panic hook, which would print each time.
         let panics = async || resume_unwind(Box::new(()));
         let here = catch_unwind(AssertUnwindSafe(|| *block_on(cell.get_or_init(panics))));
@@ -99,13 +99,13 @@ fn a_set_against_an_initialiser_leaves_one_value() {
             let cell = cell.clone();
             move || cell.set(1).is_ok()
         });
-        let here = ask(&cell, 2);
+        let here = init(&cell, 2);
         assert_eq!(here, if setter.join().unwrap() { 1 } else { 2 });
     });
 }
 
 #[test]
-fn a_right_given_to_one_who_is_dropped_goes_on() {
+fn a_right_given_to_a_dropped_waiter_is_passed_on() {
     model(|| {
         let cell = cell();
         let ((initialiser, _), (waiting, _)) = (endless(&cell), endless(&cell));
@@ -113,12 +113,12 @@ fn a_right_given_to_one_who_is_dropped_goes_on() {
         // It may have the right to write by now, without having been polled since.
         drop(waiting);
         dropper.join().unwrap();
-        assert_eq!(ask(&cell, 3), 3);
+        assert_eq!(init(&cell, 3), 3);
     });
 }
 
 #[test]
-fn what_get_answers_is_whole() {
+fn what_get_returns_is_whole() {
     model(|| {
         let cell = cell();
         let setter = thread::spawn({
@@ -145,7 +145,7 @@ fn a_waiter_dropped_against_the_end_breaks_nothing() {
 
 /// A batch holds two wakers in models.
 #[test]
-fn all_who_wait_are_dismissed_in_batches() {
+fn all_waiters_are_dismissed_in_wake_lists() {
     model(|| {
         let cell = cell();
         let right = cell.gate.claim().expect("it is empty");

@@ -25,7 +25,7 @@ fn poll(waiting: &mut Waiting) -> Poll<OwnedRwLockWriteGuard<usize>> {
 
 /// Creates a request to write that waits in the wait queue.
 #[track_caller]
-fn writer_in_line(lock: &Arc<RwLock<usize>>) -> Waiting {
+fn queued_writer(lock: &Arc<RwLock<usize>>) -> Waiting {
     let mut waiting: Waiting = Box::pin(lock.clone().write_owned());
     assert!(poll(&mut waiting).is_pending(), "it was free");
     waiting
@@ -94,7 +94,7 @@ fn a_writer_that_waits_is_not_overtaken_by_a_reader() {
     model(|| {
         let lock = lock();
         let reader = lock.clone().try_read_owned().unwrap();
-        let mut writer = writer_in_line(&lock);
+        let mut writer = queued_writer(&lock);
         let ends = thread::spawn(move || drop(reader));
         assert!(lock.try_read().is_err(), "the writer was overtaken");
         ends.join().unwrap();
@@ -110,7 +110,7 @@ fn a_writer_dropped_against_a_reader_passes_its_permits_on() {
     model(|| {
         let lock = lock();
         let reader = lock.try_read().unwrap();
-        let writer = writer_in_line(&lock);
+        let writer = queued_writer(&lock);
         let dropper = thread::spawn(move || drop(writer));
         // Two readers are allowed, but the writer has collected the other permit.
         assert_eq!(*block_on(lock.read()), 0);

@@ -55,7 +55,7 @@ impl<T: ?Sized> OwnedRwLockReadGuard<T> {
     /// Creates a guard of the whole value from the permit in `hold`.
     #[inline]
     pub(super) fn of(hold: Hold<Part<Arc<RwLock<T>>>>) -> Self {
-        let value = hold.lender().0.value.with(|value| value);
+        let value = hold.source().0.value.with(|value| value);
         Self { hold, value }
     }
 }
@@ -137,7 +137,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
     /// ```
     #[inline]
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
-        &this.hold.lender().0
+        &this.hold.source().0
     }
 }
 

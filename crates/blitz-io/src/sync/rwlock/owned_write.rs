@@ -214,7 +214,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     /// ```
     #[inline]
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
-        &this.hold.lender().0
+        &this.hold.source().0
     }
 }
 
@@ -225,7 +225,7 @@ impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with(|value| unsafe { &*value })
+        self.hold.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -234,7 +234,7 @@ impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -356,7 +356,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
     /// ```
     #[inline]
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
-        &this.hold.lender().0
+        &this.hold.source().0
     }
 }
 

@@ -23,7 +23,7 @@ use crate::sync::hold::shown_as_its_value;
 pub struct RwLockReadGuard<'a, T: ?Sized> {
     hold: Hold<Shared<'a>>,
     value: *const T,
-    lent: PhantomData<&'a T>,
+    borrow: PhantomData<&'a T>,
 }
 
 // SAFETY: the guard is a `&T`, which is `Send` with `T: Sync`, plus a permit that any thread
@@ -48,7 +48,7 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     /// Creates a guard of the component at `value` from the permit in `hold`.
     #[inline]
     pub(super) fn part(hold: Hold<Shared<'a>>, value: *const T) -> Self {
-        Self { hold, value, lent: PhantomData }
+        Self { hold, value, borrow: PhantomData }
     }
 
     /// Creates a guard of a component of this guard's value.

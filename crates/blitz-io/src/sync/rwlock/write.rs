@@ -26,14 +26,14 @@ use crate::sync::hold::shown_as_its_value;
 #[must_use = "the lock is let go at once if this is not kept"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     hold: Hold<Whole<&'a RwLock<T>>>,
-    lent: PhantomData<&'a mut T>,
+    borrow: PhantomData<&'a mut T>,
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// Creates a guard; the caller must have taken all permits.
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>, caller: CallSite) -> Self {
-        Self { hold: Hold::new(Whole(lock), lock.name.enter(caller)), lent: PhantomData }
+        Self { hold: Hold::new(Whole(lock), lock.name.enter(caller)), borrow: PhantomData }
     }
 
     /// Creates a guard of a component of the value.
@@ -110,7 +110,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
 
     fn mapped<U: ?Sized>(self, value: *mut U) -> RwLockMappedWriteGuard<'a, U> {
         let hold = self.hold.pass(|Whole(lock)| Many(&lock.permits, lock.whole()));
-        RwLockMappedWriteGuard { hold, value, lent: PhantomData }
+        RwLockMappedWriteGuard { hold, value, borrow: PhantomData }
     }
 
     /// Downgrades to a read guard, without letting another writer in between.
@@ -131,7 +131,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// ```
     #[inline]
     pub fn downgrade(self) -> RwLockReadGuard<'a, T> {
-        let lock = self.hold.lender().0;
+        let lock = self.hold.source().0;
         RwLockReadGuard::of(lock, self.share())
     }
 
@@ -204,7 +204,7 @@ impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with(|value| unsafe { &*value })
+        self.hold.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -213,7 +213,7 @@ impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.lender().0.value.with_mut(|value| unsafe { &mut *value })
+        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -242,7 +242,7 @@ shown_as_its_value! { impl['a, T: ?Sized] RwLockWriteGuard<'a, T>, T }
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized> {
     hold: Hold<Many<'a>>,
     value: *mut T,
-    lent: PhantomData<&'a mut T>,
+    borrow: PhantomData<&'a mut T>,
 }
 
 // SAFETY: the guard is a `&mut T`, which is `Send` with `T: Send`, plus permits that any
@@ -272,7 +272,7 @@ impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
         F: FnOnce(&mut T) -> &mut U,
     {
         let value = f(&mut *this) as *mut U;
-        RwLockMappedWriteGuard { hold: this.hold, value, lent: PhantomData }
+        RwLockMappedWriteGuard { hold: this.hold, value, borrow: PhantomData }
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -301,7 +301,9 @@ impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match f(&mut *this).map(|value| value as *mut U) {
-            Some(value) => Ok(RwLockMappedWriteGuard { hold: this.hold, value, lent: PhantomData }),
+            Some(value) => {
+                Ok(RwLockMappedWriteGuard { hold: this.hold, value, borrow: PhantomData })
+            }
             None => Err(this),
         }
     }

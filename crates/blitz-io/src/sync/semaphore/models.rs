@@ -20,7 +20,7 @@ fn semaphore(permits: usize) -> Arc<Semaphore> {
 
 /// Creates a request for `count` permits that waits in the wait queue.
 #[track_caller]
-fn in_line(semaphore: &Arc<Semaphore>, count: u32) -> Waiting {
+fn queued(semaphore: &Arc<Semaphore>, count: u32) -> Waiting {
     let mut waiting: Waiting = Box::pin(semaphore.clone().acquire_many_owned(count));
     let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(first.is_pending(), "there were enough");
@@ -88,7 +88,7 @@ fn a_wait_for_many_dropped_against_a_permit_loses_none() {
     model(|| {
         let semaphore = semaphore(2);
         let permit = semaphore.clone().try_acquire_owned().unwrap();
-        let many = in_line(&semaphore, 2);
+        let many = queued(&semaphore, 2);
         let dropper = thread::spawn(move || drop(permit));
         drop(many);
         dropper.join().unwrap();

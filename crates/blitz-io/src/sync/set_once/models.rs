@@ -29,7 +29,7 @@ fn set(cell: &Cell, value: u32) -> thread::JoinHandle<bool> {
 /// Creates a wait in the wait queue, and returns it with the [`CountingWaker`] that counts its
 /// wake-ups.
 #[track_caller]
-fn in_line(cell: &Cell) -> (Waiting, Plain<CountingWaker>) {
+fn queued(cell: &Cell) -> (Waiting, Plain<CountingWaker>) {
     let (cell, counter) = (cell.clone(), CountingWaker::new());
     let mut waiting: Waiting = Box::pin(async move { *cell.wait().await });
     let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
@@ -49,10 +49,10 @@ fn an_opening_is_not_missed() {
 
 /// A batch holds two wakers in models.
 #[test]
-fn all_who_wait_are_told_in_batches() {
+fn all_waiters_are_woken_in_wake_lists() {
     model(|| {
         let cell = cell();
-        let waiting = [(); 3].map(|()| in_line(&cell));
+        let waiting = [(); 3].map(|()| queued(&cell));
         let setter = set(&cell, 1);
         waiting[2].1.wait();
         assert_eq!(cell.get(), Some(&1));
@@ -65,7 +65,7 @@ fn all_who_wait_are_told_in_batches() {
 fn a_waiter_dropped_against_an_opening_breaks_nothing() {
     model(|| {
         let cell = cell();
-        let (waiting, counter) = in_line(&cell);
+        let (waiting, counter) = queued(&cell);
         let setter = set(&cell, 1);
         drop(waiting);
         assert!(setter.join().unwrap());
@@ -77,7 +77,7 @@ fn a_waiter_dropped_against_an_opening_breaks_nothing() {
 fn a_new_waker_against_an_opening_is_woken() {
     model(|| {
         let cell = cell();
-        let (mut waiting, _bell) = in_line(&cell);
+        let (mut waiting, _bell) = queued(&cell);
         let again = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(again.is_pending());
         let setter = set(&cell, 1);
@@ -87,7 +87,7 @@ fn a_new_waker_against_an_opening_is_woken() {
 }
 
 #[test]
-fn who_comes_late_sees_what_was_done() {
+fn a_late_waiter_sees_what_was_done() {
     model(|| {
         let cell = cell();
         let setter = set(&cell, 1);
@@ -108,7 +108,7 @@ fn who_comes_late_sees_what_was_done() {
 fn a_set_against_a_wait_against_a_drop() {
     model(|| {
         let cell = cell();
-        let ((first, _), (second, _)) = (in_line(&cell), in_line(&cell));
+        let ((first, _), (second, _)) = (queued(&cell), queued(&cell));
         let (setter, dropper) = (set(&cell, 1), thread::spawn(move || drop(first)));
         assert_eq!(block_on(second), 1);
         dropper.join().unwrap();
@@ -117,7 +117,7 @@ fn a_set_against_a_wait_against_a_drop() {
 }
 
 #[test]
-fn who_is_refused_finds_the_value() {
+fn a_refused_setter_finds_the_value() {
     model(|| {
         let cell = cell();
         let setter = set(&cell, 1);
@@ -130,10 +130,10 @@ fn who_is_refused_finds_the_value() {
 }
 
 #[test]
-fn a_value_is_whole_for_who_waits() {
+fn a_value_is_whole_for_a_waiter() {
     model(|| {
         let cell = cell();
-        let (waiting, counter) = in_line(&cell);
+        let (waiting, counter) = queued(&cell);
         let setter = set(&cell, 1);
         counter.wait();
         assert_eq!(block_on(waiting), 1);

@@ -312,8 +312,8 @@ impl Future for LocalSet {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         block_on::local_tasks_run();
-        let Err(left) = self.local.poll(WHOLE, cx, |_| Poll::<Infallible>::Pending);
-        match left {
+        let Err(remaining) = self.local.poll(WHOLE, cx, |_| Poll::<Infallible>::Pending);
+        match remaining {
             Remaining::Nothing => return Poll::Ready(()),
             Remaining::Tasks => {}
             Remaining::Entries => cx.waker().wake_by_ref(),

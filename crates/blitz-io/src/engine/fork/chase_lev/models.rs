@@ -140,13 +140,13 @@ fn a_ring_that_grows_under_a_thief_loses_nothing() {
 }
 
 #[test]
-fn a_push_or_a_demand_sees_the_other() {
+fn a_push_or_a_request_sees_the_other() {
     model(|| {
         let world = World::new(1);
         let sleeper = thread::spawn({
             let world = world.clone();
             move || {
-                world.deque.demand();
+                world.deque.request();
                 barrier::heavy();
                 // Relaxed: the barrier orders it.
                 world.deque.bottom.load(Relaxed) > 1
@@ -154,7 +154,7 @@ fn a_push_or_a_demand_sees_the_other() {
         });
         // SAFETY: 1. this thread is the owner.
         let pushed = unsafe { world.deque.push(NonNull::from(&world.beads[0])) };
-        let was_asked = pushed.is_asked && world.deque.answer();
+        let was_asked = pushed.is_requested && world.deque.publish();
         assert!(sleeper.join().unwrap() || was_asked, "neither saw the other");
     });
 }

@@ -8,116 +8,117 @@ use crate::engine::prim::{
 };
 
 /// A job with content that its taker reads and changes.
-struct Bead(UnsafeCell<usize>, AtomicUsize);
+struct StackTestJob(UnsafeCell<usize>, AtomicUsize);
 
-// SAFETY: the thread that takes a bead has it alone; the model checks that.
-unsafe impl Sync for Bead {}
+// SAFETY: the thread that takes a job has it alone; the model checks that.
+unsafe impl Sync for StackTestJob {}
 
-/// A stack of beads that live as long as it does.
-struct World {
-    stack: Stack<Bead>,
-    beads: Vec<Bead>,
+/// A stack of jobs that live as long as it does.
+struct StackWorld {
+    stack: Stack<StackTestJob>,
+    jobs: Vec<StackTestJob>,
 }
 
-impl World {
-    fn new(stack: Stack<Bead>, beads: usize) -> Arc<Self> {
-        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0), AtomicUsize::new(0))).collect();
-        Arc::new(Self { stack, beads })
+impl StackWorld {
+    fn new(stack: Stack<StackTestJob>, jobs: usize) -> Arc<Self> {
+        let jobs =
+            (0..jobs).map(|_| StackTestJob(UnsafeCell::new(0), AtomicUsize::new(0))).collect();
+        Arc::new(Self { stack, jobs })
     }
 
-    /// Fills a bead, pushes it and returns its index. Called by the owner.
+    /// Fills a job, pushes it and returns its index. Called by the owner.
     fn push(&self, number: usize) -> Index {
-        let bead = &self.beads[number];
-        // SAFETY: no other thread has the bead yet; the model checks that.
-        bead.0.with_mut(|value| unsafe { *value = 10 });
-        // SAFETY: 1. each model has one thread that pushes and pops. 2. `answer` follows every
+        let job = &self.jobs[number];
+        // SAFETY: no other thread has the job yet; the model checks that.
+        job.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. `publish` follows every
         // push, below.
-        let pushed = unsafe { self.stack.push(NonNull::from(bead)) };
-        if pushed.is_asked {
+        let pushed = unsafe { self.stack.push(NonNull::from(job)) };
+        if pushed.is_requested {
             // SAFETY: each model has one thread that pushes and pops.
-            unsafe { self.stack.answer() };
+            unsafe { self.stack.publish() };
         }
         pushed.index
     }
 
-    /// Pops the bead that was pushed at `index`, which is on top. Returns whether it was there.
+    /// Pops the job that was pushed at `index`, which is on top. Returns whether it was there.
     fn pop_at(&self, index: Index, number: usize) -> bool {
         // SAFETY: 1. each model has one thread that pushes and pops. 2. The caller has popped all
         // joins above it. 3. It was not taken in another way.
         let is_ours = unsafe { self.stack.pop_at(index) };
         if is_ours {
-            self.beads[number].take();
+            self.jobs[number].take();
         }
         is_ours
     }
 
-    /// Pops the newest bead, as a waiting worker does.
+    /// Pops the newest job, as a waiting worker does.
     fn pop(&self) -> bool {
         // SAFETY: each model has one thread that pushes and pops.
-        let bead = unsafe { self.stack.pop() };
-        bead.map(lent).is_some()
+        let job = unsafe { self.stack.pop() };
+        job.map(take_while_waiting).is_some()
     }
 
-    /// Pushes a bead that no `pop_at` will take back.
+    /// Pushes a job that no `pop_at` will take back.
     fn push_loose(&self, number: usize) {
-        let bead = &self.beads[number];
-        // SAFETY: no other thread has the bead yet; the model checks that.
-        bead.0.with_mut(|value| unsafe { *value = 10 });
-        // SAFETY: 1. each model has one thread that pushes and pops. 2. `answer` follows every
+        let job = &self.jobs[number];
+        // SAFETY: no other thread has the job yet; the model checks that.
+        job.0.with_mut(|value| unsafe { *value = 10 });
+        // SAFETY: 1. each model has one thread that pushes and pops. 2. `publish` follows every
         // push.
-        let pushed = unsafe { self.stack.push_loose(NonNull::from(bead)) };
-        if pushed.is_asked {
+        let pushed = unsafe { self.stack.push_loose(NonNull::from(job)) };
+        if pushed.is_requested {
             // SAFETY: each model has one thread that pushes and pops.
-            unsafe { self.stack.answer() };
+            unsafe { self.stack.publish() };
         }
     }
 
     /// Does what a join does when it comes back: takes its own job, or first the jobs above it.
-    /// Returns the number of beads it took.
+    /// Returns the number of jobs it took.
     fn come_back(&self, index: Index, number: usize) -> usize {
-        let own = &self.beads[number];
-        if !own.is_lent() && self.pop_at(index, number) {
+        let own = &self.jobs[number];
+        if !own.is_taken_while_waiting() && self.pop_at(index, number) {
             return 1;
         }
         let mut count = 0;
-        while !own.is_lent() {
+        while !own.is_taken_while_waiting() {
             // SAFETY: each model has one thread that pushes and pops.
             match unsafe { self.stack.pop() } {
                 None => return count,
-                Some(bead) if bead == NonNull::from(own) => {
+                Some(job) if job == NonNull::from(own) => {
                     own.take();
                     return count + 1;
                 }
-                Some(other) => lent(other),
+                Some(other) => take_while_waiting(other),
             }
             count += 1;
         }
         count
     }
 
-    /// Takes the oldest bead without the check for jobs: the hints that it reads are no events to
+    /// Takes the oldest job without the check for jobs: the hints that it reads are no events to
     /// the model.
     fn steal(&self) -> bool {
         self.stack.take_oldest(&mut lock(&self.stack.thieves.shared)).map(taken).is_some()
     }
 
     fn assert_each_taken_once(&self) {
-        for bead in &self.beads {
-            // SAFETY: all threads are joined, so no other thread touches the bead.
-            bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
+        for job in &self.jobs {
+            // SAFETY: all threads are joined, so no other thread touches the job.
+            job.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
         }
     }
 }
 
-impl Bead {
-    /// Returns whether the owner has taken the bead while it waited for something else.
-    fn is_lent(&self) -> bool {
+impl StackTestJob {
+    /// Returns whether the owner has taken the job while it waited for something else.
+    fn is_taken_while_waiting(&self) -> bool {
         // Relaxed: only the owner's thread writes it.
         self.1.load(Relaxed) == 1
     }
 
     fn take(&self) {
-        // SAFETY: the thread that takes a bead has it alone; the model checks that.
+        // SAFETY: the thread that takes a job has it alone; the model checks that.
         self.0.with_mut(|value| unsafe {
             assert_eq!(*value, 10, "made, and not taken before");
             *value = 11;
@@ -125,23 +126,23 @@ impl Bead {
     }
 }
 
-fn lent(bead: NonNull<Bead>) {
-    // SAFETY: beads live as long as the world, which all threads hold.
-    let bead = unsafe { bead.as_ref() };
+fn take_while_waiting(job: NonNull<StackTestJob>) {
+    // SAFETY: jobs live as long as the world, which all threads hold.
+    let job = unsafe { job.as_ref() };
     // Relaxed: only the owner's thread touches it.
-    bead.1.store(1, Relaxed);
-    bead.take();
+    job.1.store(1, Relaxed);
+    job.take();
 }
 
-fn taken(bead: NonNull<Bead>) {
-    // SAFETY: beads live as long as the world, which all threads hold.
-    unsafe { bead.as_ref() }.take();
+fn taken(job: NonNull<StackTestJob>) {
+    // SAFETY: jobs live as long as the world, which all threads hold.
+    unsafe { job.as_ref() }.take();
 }
 
 #[test]
 fn a_job_is_popped_or_forced_once() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 1);
+        let world = StackWorld::new(Stack::with(true, false), 1);
         let thief = thread::spawn({
             let world = world.clone();
             move || world.steal()
@@ -157,7 +158,7 @@ fn a_job_is_popped_or_forced_once() {
 #[test]
 fn two_jobs_go_to_owner_and_thief_once_each() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 2);
+        let world = StackWorld::new(Stack::with(true, false), 2);
         let outer = world.push(0);
         let inner = world.push(1);
         let thief = thread::spawn({
@@ -175,7 +176,7 @@ fn two_jobs_go_to_owner_and_thief_once_each() {
 #[test]
 fn a_push_after_a_theft_is_seen_once() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 2);
+        let world = StackWorld::new(Stack::with(true, false), 2);
         let first = world.push(0);
         let thief = thread::spawn({
             let world = world.clone();
@@ -193,7 +194,7 @@ fn a_push_after_a_theft_is_seen_once() {
 #[test]
 fn two_thieves_never_take_the_same_job() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 2);
+        let world = StackWorld::new(Stack::with(true, false), 2);
         world.push(0);
         world.push(1);
         let thieves = [(); 2].map(|()| {
@@ -214,7 +215,7 @@ fn two_thieves_never_take_the_same_job() {
 fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
     model(|| {
         // The array has three slots, and index 0 is never used, so the second push moves it.
-        let world = World::new(Stack::with(true, false), 3);
+        let world = StackWorld::new(Stack::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -229,11 +230,11 @@ fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
 }
 
 #[test]
-fn an_answer_publishes_what_was_asked_for() {
+fn requested_jobs_are_published() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 2);
+        let world = StackWorld::new(Stack::with(true, false), 2);
         // The request is there before the push.
-        world.stack.demand();
+        world.stack.request();
         let outer = world.push(0);
         let thief = thread::spawn({
             let world = world.clone();
@@ -251,50 +252,50 @@ fn an_answer_publishes_what_was_asked_for() {
     });
 }
 
-/// A sleeper demands and then checks for jobs; an owner pushes and then checks for a request.
-fn push_and_demand(is_fenced: bool) {
+/// A sleeper requests and then checks for jobs; an owner pushes and then checks for a request.
+fn push_and_request(is_fenced: bool) {
     model(move || {
-        let world = World::new(Stack::with(true, is_fenced), 1);
+        let world = StackWorld::new(Stack::with(true, is_fenced), 1);
         let sleeper = thread::spawn({
             let world = world.clone();
             move || {
-                world.stack.demand();
+                world.stack.request();
                 barrier::heavy();
                 // Relaxed: the barrier orders it; SeqCst would hide its lack.
                 world.stack.owner.tail.load(Relaxed) > 1
             }
         });
-        let bead = NonNull::from(&world.beads[0]);
-        // SAFETY: 1. this thread is the owner. 2. There is one push, and `answer` follows.
-        let pushed = unsafe { world.stack.push(bead) };
+        let job = NonNull::from(&world.jobs[0]);
+        // SAFETY: 1. this thread is the owner. 2. There is one push, and `publish` follows.
+        let pushed = unsafe { world.stack.push(job) };
         // SAFETY: this thread is the owner.
-        let was_asked = pushed.is_asked && unsafe { world.stack.answer() };
+        let was_requested = pushed.is_requested && unsafe { world.stack.publish() };
         let seen = sleeper.join().unwrap();
-        assert!(was_asked || seen, "the push saw no demand and the sleeper no push");
+        assert!(was_requested || seen, "the push saw no request and the sleeper no push");
     });
 }
 
 #[test]
-fn a_push_or_a_demand_sees_the_other() {
-    push_and_demand(false);
+fn a_push_or_a_request_sees_the_other() {
+    push_and_request(false);
 }
 
 #[test]
-fn a_fenced_push_or_a_demand_sees_the_other() {
-    push_and_demand(true);
+fn a_fenced_push_or_a_request_sees_the_other() {
+    push_and_request(true);
 }
 
 /// A sleeper checks for jobs while the owner has lowered `tail` below a job that it left behind.
 #[test]
 fn loose_jobs_are_seen_while_a_join_comes_back() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 2);
+        let world = StackWorld::new(Stack::with(true, false), 2);
         let join = world.push(0);
         world.push_loose(1);
         let sleeper = thread::spawn({
             let world = world.clone();
             move || {
-                world.stack.demand();
+                world.stack.request();
                 barrier::heavy();
                 world.stack.has_jobs()
             }
@@ -308,7 +309,7 @@ fn loose_jobs_are_seen_while_a_join_comes_back() {
 #[test]
 fn a_fenced_stack_gives_each_job_once() {
     model(|| {
-        let world = World::new(Stack::with(true, true), 2);
+        let world = StackWorld::new(Stack::with(true, true), 2);
         let outer = world.push(0);
         let inner = world.push(1);
         let thief = thread::spawn({
@@ -323,10 +324,10 @@ fn a_fenced_stack_gives_each_job_once() {
 }
 
 #[test]
-fn a_reset_limit_hides_no_demand() {
-    // The push calls `answer` for want of room, whether or not there is a request meanwhile.
+fn a_reset_limit_hides_no_request() {
+    // The push calls `publish` for want of room, whether or not there is a request meanwhile.
     model(|| {
-        let world = World::new(Stack::with(true, false), 2);
+        let world = StackWorld::new(Stack::with(true, false), 2);
         world.push(1);
         let slept = Arc::new(AtomicUsize::new(0));
         let sleeper = thread::spawn({
@@ -334,29 +335,29 @@ fn a_reset_limit_hides_no_demand() {
             move || {
                 // Relaxed: the swap of the limit orders it.
                 slept.store(1, Relaxed);
-                world.stack.demand();
+                world.stack.request();
                 world.stack.owner.tail.load(Relaxed) > 2
             }
         });
-        let bead = NonNull::from(&world.beads[0]);
-        // SAFETY: 1. this thread is the owner. 2. `answer` follows this push, and followed the last
-        // one.
-        let pushed = unsafe { world.stack.push(bead) };
-        // A model has three slots, and the first is never used, so `answer` is due in any case.
-        assert!(pushed.is_asked || !cfg!(blitz_loom));
+        let job = NonNull::from(&world.jobs[0]);
+        // SAFETY: 1. this thread is the owner. 2. `publish` follows this push, and followed the
+        // last one.
+        let pushed = unsafe { world.stack.push(job) };
+        // A model has three slots, and the first is never used, so `publish` is due in any case.
+        assert!(pushed.is_requested || !cfg!(blitz_loom));
         // SAFETY: this thread is the owner.
-        let was_asked = unsafe { world.stack.answer() };
-        if was_asked {
-            assert_eq!(slept.load(Relaxed), 1, "who is asked sees who asks");
+        let was_requested = unsafe { world.stack.publish() };
+        if was_requested {
+            assert_eq!(slept.load(Relaxed), 1, "the owner sees what the sleeper did before");
         }
-        assert!(sleeper.join().unwrap() || was_asked);
+        assert!(sleeper.join().unwrap() || was_requested);
     });
 }
 
 #[test]
 fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 4);
+        let world = StackWorld::new(Stack::with(true, false), 4);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -379,7 +380,7 @@ fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
 #[test]
 fn a_job_that_a_wait_took_is_not_popped_again() {
     model(|| {
-        let world = World::new(Stack::with(true, false), 3);
+        let world = StackWorld::new(Stack::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -402,7 +403,7 @@ fn a_job_that_a_wait_took_is_not_popped_again() {
 #[test]
 fn a_shared_stack_gives_each_job_once() {
     model(|| {
-        let world = World::new(Stack::with(false, false), 2);
+        let world = StackWorld::new(Stack::with(false, false), 2);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -426,19 +427,19 @@ mod plain {
     fn the_newest_is_popped_and_the_oldest_stolen() {
         let kinds = [(true, false), (false, false), (true, true), (false, true)];
         for stack in kinds.map(|(is_private, is_fenced)| Stack::with(is_private, is_fenced)) {
-            let beads: Vec<u32> = (0..1000).collect();
-            for bead in &beads {
-                // SAFETY: 1. there is one thread. 2. `answer` follows every push.
-                let pushed = unsafe { stack.push(NonNull::from(bead)) };
-                if pushed.is_asked {
+            let jobs: Vec<u32> = (0..1000).collect();
+            for job in &jobs {
+                // SAFETY: 1. there is one thread. 2. `publish` follows every push.
+                let pushed = unsafe { stack.push(NonNull::from(job)) };
+                if pushed.is_requested {
                     // SAFETY: there is one thread, so it is the owner.
-                    assert!(!unsafe { stack.answer() }, "nobody has asked");
+                    assert!(!unsafe { stack.publish() }, "no thread has requested jobs");
                 }
             }
-            let value = |bead: Option<NonNull<u32>>| {
-                bead.map(|bead| {
-                    // SAFETY: the beads live as long as the stack.
-                    unsafe { *bead.as_ref() }
+            let value = |job: Option<NonNull<u32>>| {
+                job.map(|job| {
+                    // SAFETY: the jobs live as long as the stack.
+                    unsafe { *job.as_ref() }
                 })
             };
             for round in 0..500 {
@@ -457,27 +458,27 @@ mod plain {
         const FIRST: Index = u32::MAX as Index - 3;
         for (is_private, is_fenced) in [(true, false), (false, false), (true, true)] {
             let stack = Stack::starting_at(FIRST, is_private, is_fenced);
-            let beads: Vec<u32> = (0..8).collect();
+            let jobs: Vec<u32> = (0..8).collect();
             let push = |number: usize| {
-                // SAFETY: 1. there is one thread. 2. `answer` follows every push.
-                let pushed = unsafe { stack.push(NonNull::from(&beads[number])) };
-                if pushed.is_asked {
+                // SAFETY: 1. there is one thread. 2. `publish` follows every push.
+                let pushed = unsafe { stack.push(NonNull::from(&jobs[number])) };
+                if pushed.is_requested {
                     // SAFETY: there is one thread, so it is the owner.
-                    unsafe { stack.answer() };
+                    unsafe { stack.publish() };
                 }
                 pushed.index
             };
             let indices: Vec<Index> = (0..8).map(push).collect();
             assert!(indices.iter().copied().eq(FIRST..FIRST + 8));
             // Thieves take the jobs below the end of a 32-bit word, and one above it.
-            for bead in &beads[..5] {
-                assert_eq!(stack.steal(), Some(NonNull::from(bead)));
+            for job in &jobs[..5] {
+                assert_eq!(stack.steal(), Some(NonNull::from(job)));
             }
             // SAFETY: 1. there is one thread. 2. and 3. Each of these two is on top when it is
             // popped.
             assert!(unsafe { stack.pop_at(indices[7]) && stack.pop_at(indices[6]) });
             // SAFETY: there is one thread, so it is the owner.
-            assert_eq!(unsafe { stack.pop() }, Some(NonNull::from(&beads[5])));
+            assert_eq!(unsafe { stack.pop() }, Some(NonNull::from(&jobs[5])));
             // A join that has lost its job to a thief, at an index below the end of a 32-bit word.
             // SAFETY: 1. there is one thread. 2. Every join above has ended. 3. A thief has the
             // job, not the owner.
@@ -488,27 +489,27 @@ mod plain {
 
     #[test]
     fn a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more() {
-        let (stack, bead) = (Stack::with(true, false), 7u32);
+        let (stack, job) = (Stack::with(true, false), 7u32);
         // SAFETY: 1. there is one thread. 2. It is the first push, and there is room.
-        let _ = unsafe { stack.push(NonNull::from(&bead)) };
+        let _ = unsafe { stack.push(NonNull::from(&job)) };
         let panics = std::panic::AssertUnwindSafe(|| {
             let _shared = lock(&stack.thieves.shared);
             std::panic::resume_unwind(Box::new(()));
         });
         assert!(std::panic::catch_unwind(panics).is_err());
         assert!(stack.thieves.shared.is_poisoned());
-        assert_eq!(stack.steal(), Some(NonNull::from(&bead)));
+        assert_eq!(stack.steal(), Some(NonNull::from(&job)));
     }
 
     #[test]
     fn a_producer_whose_jobs_are_all_taken_needs_no_more_room() {
         let stack = Stack::new();
-        let bead = 7u32;
+        let job = 7u32;
         for _ in 0..100 * super::super::SLOTS {
-            // SAFETY: 1. there is one thread. 2. `answer` follows every push.
-            if unsafe { stack.push(NonNull::from(&bead)) }.is_asked {
+            // SAFETY: 1. there is one thread. 2. `publish` follows every push.
+            if unsafe { stack.push(NonNull::from(&job)) }.is_requested {
                 // SAFETY: there is one thread, so it is the owner.
-                unsafe { stack.answer() };
+                unsafe { stack.publish() };
             }
             assert!(stack.steal().is_some());
         }
@@ -527,17 +528,17 @@ mod plain {
         let world: Arc<(Stack<AtomicUsize>, Vec<AtomicUsize>)> =
             Arc::new((stack, (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
         let done = Arc::new(AtomicUsize::new(0));
-        let take = |bead: NonNull<AtomicUsize>| {
-            // SAFETY: the beads live as long as the world.
-            unsafe { bead.as_ref() }.fetch_add(1, SeqCst);
+        let take = |job: NonNull<AtomicUsize>| {
+            // SAFETY: the jobs live as long as the world.
+            unsafe { job.as_ref() }.fetch_add(1, SeqCst);
         };
         let thieves: Vec<_> = (0..3)
             .map(|_| {
                 let (world, done) = (world.clone(), done.clone());
                 thread::spawn(move || {
                     while done.load(SeqCst) == 0 {
-                        if let Some(bead) = world.0.steal() {
-                            take(bead);
+                        if let Some(job) = world.0.steal() {
+                            take(job);
                         } else {
                             thread::yield_now();
                         }
@@ -548,11 +549,11 @@ mod plain {
         let mut next = 0;
         while next < JOBS {
             let count = (next % 7 + 1).min(JOBS - next);
-            for bead in &world.1[next..next + count] {
-                // SAFETY: 1. this thread is the owner. 2. `answer` follows every push.
-                if unsafe { world.0.push(NonNull::from(bead)) }.is_asked {
+            for job in &world.1[next..next + count] {
+                // SAFETY: 1. this thread is the owner. 2. `publish` follows every push.
+                if unsafe { world.0.push(NonNull::from(job)) }.is_requested {
                     // SAFETY: this thread is the owner.
-                    unsafe { world.0.answer() };
+                    unsafe { world.0.publish() };
                 }
             }
             next += count;
@@ -562,13 +563,13 @@ mod plain {
             }
         }
         // SAFETY: this thread is the owner.
-        while let Some(bead) = unsafe { world.0.pop() } {
-            take(bead);
+        while let Some(job) = unsafe { world.0.pop() } {
+            take(job);
         }
         done.store(1, SeqCst);
         for thief in thieves {
             thief.join().unwrap();
         }
-        assert!(world.1.iter().all(|bead| bead.load(SeqCst) == 1), "each was taken once");
+        assert!(world.1.iter().all(|job| job.load(SeqCst) == 1), "each was taken once");
     }
 }

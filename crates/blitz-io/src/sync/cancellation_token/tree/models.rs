@@ -25,7 +25,7 @@ fn cancel(token: &CancellationToken) -> thread::JoinHandle<()> {
 /// Creates a wait in the wait queue, and returns it with the [`CountingWaker`] that counts its
 /// wake-ups.
 #[track_caller]
-fn in_line(token: &CancellationToken) -> (Waiting, Plain<CountingWaker>) {
+fn queued(token: &CancellationToken) -> (Waiting, Plain<CountingWaker>) {
     let (mut waiting, counter) = (Box::pin(token.clone().cancelled_owned()), CountingWaker::new());
     let first = waiting.as_mut().poll(&mut Context::from_waker(&counter.waker()));
     assert!(first.is_pending());
@@ -49,7 +49,7 @@ fn a_cancellation_against_a_wait_against_a_drop() {
     model(|| {
         let parent = CancellationToken::new();
         let child = parent.child_token();
-        let (dropped, _bell) = in_line(&child);
+        let (dropped, _bell) = queued(&child);
         let canceller = cancel(&parent);
         drop(dropped);
         block_on(child.cancelled());
@@ -104,7 +104,7 @@ fn two_cancellations_of_parent_and_child_wake_once() {
     model(|| {
         let parent = CancellationToken::new();
         let child = parent.child_token();
-        let (waiting, counter) = in_line(&child);
+        let (waiting, counter) = queued(&child);
         let canceller = cancel(&parent);
         child.cancel();
         canceller.join().unwrap();
@@ -116,12 +116,12 @@ fn two_cancellations_of_parent_and_child_wake_once() {
 
 /// A batch holds two wakers in models.
 #[test]
-fn a_batch_of_a_cancellation_against_drops() {
+fn a_wake_list_of_a_cancellation_against_drops() {
     model(|| {
         let parent = CancellationToken::new();
         let [first, second, third] = [(); 3].map(|()| parent.child_token());
-        let waiting = [in_line(&parent), in_line(&parent)];
-        let (mut last, counter) = in_line(&first);
+        let waiting = [queued(&parent), queued(&parent)];
+        let (mut last, counter) = queued(&first);
         let canceller = cancel(&parent);
         waiting[0].1.wait();
         // These nodes are in the canceller's list now, or have left it.

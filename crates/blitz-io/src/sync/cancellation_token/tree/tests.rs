@@ -32,7 +32,7 @@ fn a_million_children_that_come_and_go_leave_nothing() {
 }
 
 #[test]
-fn a_line_of_descendants_of_which_one_lives_stays_short() {
+fn a_chain_of_descendants_of_which_one_lives_stays_short() {
     let root = NodeRef::new();
     let mut last = root.child();
     for _ in 0..1_000 {

@@ -1,5 +1,5 @@
-//! Models of a nest against other threads, under every interleaving. The futures are plain ones,
-//! because what a nest promises does not depend on stacks.
+//! Models of a fiber queue against other threads, under every interleaving. The futures are plain
+//! ones, because what a queue promises does not depend on stacks.
 
 use std::{
     future::{pending, poll_fn},
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::Nest;
+use super::FiberQueue;
 use crate::engine::{
     prim::{
         Arc, AtomicUsize, Mutex, Ordering::Relaxed, clock::TimestampUnit, ids::Tally, lock, model,
@@ -19,17 +19,17 @@ use crate::engine::{
 };
 
 /// Slot in which a task leaves its waker for another thread.
-type Slot = Arc<Mutex<Option<Waker>>>;
+type FiberWakerSlot = Arc<Mutex<Option<Waker>>>;
 
 /// Panics when dropped on another thread than its own.
-struct Witness {
+struct FiberWitness {
     home: Option<thread::ThreadId>,
     dropped: Plain<Tally>,
 }
 
-impl Witness {
+impl FiberWitness {
     /// Creates the witness of a future that belongs to this thread.
-    fn here(dropped: &Plain<Tally>) -> Self {
+    fn on_this_thread(dropped: &Plain<Tally>) -> Self {
         Self { home: Some(thread::current().id()), dropped: dropped.clone() }
     }
 
@@ -39,33 +39,33 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for FiberWitness {
     fn drop(&mut self) {
-        let here = thread::current().id();
-        assert!(self.home.is_none_or(|home| home == here), "a future left its thread");
+        let current = thread::current().id();
+        assert!(self.home.is_none_or(|home| home == current), "a future left its thread");
         self.dropped.add();
     }
 }
 
-fn nest() -> Plain<Nest> {
-    let nest = Nest::new(None, 0, TimestampUnit::Millis, Duration::MAX);
-    nest.begin();
-    nest
+fn queue() -> Plain<FiberQueue> {
+    let queue = FiberQueue::new(None, 0, TimestampUnit::Millis, Duration::MAX);
+    queue.begin();
+    queue
 }
 
-fn spawn<F>(nest: &Plain<Nest>, future: F) -> JoinHandle<F::Output>
+fn spawn<F>(queue: &Plain<FiberQueue>, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
     let label = Label::at(Location::caller());
-    nest.spawn(future, label).unwrap_or_else(|refused| refused.end())
+    queue.spawn(future, label).unwrap_or_else(|refused| refused.end())
 }
 
 /// Spawns a task that leaves its waker and waits for ever, and polls it once.
-fn parked(nest: &Plain<Nest>, witness: Witness) -> (JoinHandle<()>, Waker) {
-    let slot = Slot::default();
-    let handle = spawn(nest, {
+fn parked(queue: &Plain<FiberQueue>, witness: FiberWitness) -> (JoinHandle<()>, Waker) {
+    let slot = FiberWakerSlot::default();
+    let handle = spawn(queue, {
         let slot = slot.clone();
         async move {
             let _witness = witness;
@@ -77,22 +77,23 @@ fn parked(nest: &Plain<Nest>, witness: Witness) -> (JoinHandle<()>, Waker) {
             pending::<()>().await;
         }
     });
-    assert!(nest.turn(None), "it was queued");
+    assert!(queue.turn(None), "it was queued");
     let waker = lock(&slot).take().expect("the task was polled");
     (handle, waker)
 }
 
-/// Asserts that the nest was freed, with its home and all its cells.
+/// Asserts that the queue was freed, with its home and all its cells.
 #[track_caller]
-fn assert_gone(nest: &Weak<Nest>) {
-    assert!(nest.upgrade().is_none(), "a cell or an entry was left behind");
+fn assert_gone(queue: &Weak<FiberQueue>) {
+    assert!(queue.upgrade().is_none(), "a cell or an entry was left behind");
 }
 
 #[test]
 fn a_wake_against_a_sleep_is_not_lost() {
     model(|| {
-        let (nest, flag, slot) = (nest(), Arc::new(AtomicUsize::new(0)), Slot::default());
-        let handle = spawn(&nest, {
+        let (queue, flag, slot) =
+            (queue(), Arc::new(AtomicUsize::new(0)), FiberWakerSlot::default());
+        let handle = spawn(&queue, {
             let (flag, slot) = (flag.clone(), slot.clone());
             poll_fn(move |cx| {
                 // Relaxed: ordered by the wake-up.
@@ -103,37 +104,37 @@ fn a_wake_against_a_sleep_is_not_lost() {
                 Poll::Pending
             })
         });
-        assert!(nest.turn(None), "it was queued");
+        assert!(queue.turn(None), "it was queued");
         let waker = lock(&slot).take().expect("the task was polled");
         let other = thread::spawn(move || {
             flag.store(1, Relaxed);
             waker.wake();
         });
-        // The loop of `live`; a lost wake-up shows as a model that never ends.
+        // The loop of `run`; a lost wake-up shows as a model that never ends.
         while !handle.is_finished() {
-            if !nest.turn(None) {
-                nest.parker.park();
+            if !queue.turn(None) {
+                queue.parker.park();
             }
         }
         other.join().unwrap();
-        nest.end();
+        queue.end();
     });
 }
 
 #[test]
 fn a_wake_against_the_end_drops_the_future_on_its_thread() {
     model(|| {
-        let (nest, dropped) = (nest(), Plain::new(Tally::default()));
-        let gone = Plain::downgrade(&nest);
-        let (handle, waker) = parked(&nest, Witness::here(&dropped));
+        let (queue, dropped) = (queue(), Plain::new(Tally::default()));
+        let gone = Plain::downgrade(&queue);
+        let (handle, waker) = parked(&queue, FiberWitness::on_this_thread(&dropped));
         let other = thread::spawn(move || {
             waker.wake_by_ref();
             drop(waker);
             drop(handle);
         });
-        nest.end();
-        assert_eq!(dropped.get(), 1, "the end left the future, or somebody else took it");
-        drop(nest);
+        queue.end();
+        assert_eq!(dropped.get(), 1, "the end left the future, or another thread took it");
+        drop(queue);
         other.join().unwrap();
         assert_gone(&gone);
     });
@@ -142,31 +143,31 @@ fn a_wake_against_the_end_drops_the_future_on_its_thread() {
 #[test]
 fn an_abort_against_the_end_drops_the_future_on_its_thread() {
     model(|| {
-        let (nest, dropped) = (nest(), Plain::new(Tally::default()));
-        let gone = Plain::downgrade(&nest);
-        let (handle, waker) = parked(&nest, Witness::here(&dropped));
+        let (queue, dropped) = (queue(), Plain::new(Tally::default()));
+        let gone = Plain::downgrade(&queue);
+        let (handle, waker) = parked(&queue, FiberWitness::on_this_thread(&dropped));
         drop(waker);
         let other = thread::spawn(move || handle.abort());
-        nest.end();
+        queue.end();
         assert_eq!(dropped.get(), 1);
-        drop(nest);
+        drop(queue);
         other.join().unwrap();
         assert_gone(&gone);
     });
 }
 
-/// Two threads push while the nest ends: what comes before the close is taken out, what comes after
-/// is refused, and neither leaks memory.
+/// Two threads push while the queue ends: what comes before the close is taken out, what comes
+/// after is refused, and neither leaks memory.
 #[test]
 fn pushes_against_the_end_leave_nothing_behind() {
     model(|| {
-        let (nest, dropped) = (nest(), Plain::new(Tally::default()));
-        let gone = Plain::downgrade(&nest);
-        let wakers = [(); 2].map(|()| parked(&nest, Witness::here(&dropped)).1);
+        let (queue, dropped) = (queue(), Plain::new(Tally::default()));
+        let gone = Plain::downgrade(&queue);
+        let wakers = [(); 2].map(|()| parked(&queue, FiberWitness::on_this_thread(&dropped)).1);
         let others = wakers.map(|waker| thread::spawn(move || waker.wake()));
-        nest.end();
+        queue.end();
         assert_eq!(dropped.get(), 2);
-        drop(nest);
+        drop(queue);
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_gone(&gone);
     });
@@ -175,22 +176,22 @@ fn pushes_against_the_end_leave_nothing_behind() {
 #[test]
 fn a_spawn_against_the_end_runs_or_is_refused() {
     model(|| {
-        let (nest, dropped) = (nest(), Plain::new(Tally::default()));
-        let gone = Plain::downgrade(&nest);
+        let (queue, dropped) = (queue(), Plain::new(Tally::default()));
+        let gone = Plain::downgrade(&queue);
         let other = thread::spawn({
-            let (nest, witness) = (nest.clone(), Witness::anywhere(&dropped));
+            let (queue, witness) = (queue.clone(), FiberWitness::anywhere(&dropped));
             move || {
                 let task = async move {
                     let _witness = witness;
                     pending::<()>().await;
                 };
-                drop(spawn(&nest, task));
+                drop(spawn(&queue, task));
             }
         });
-        nest.end();
+        queue.end();
         other.join().unwrap();
         assert_eq!(dropped.get(), 1, "a fiber outlived its carrier");
-        drop(nest);
+        drop(queue);
         assert_gone(&gone);
     });
 }
@@ -198,12 +199,12 @@ fn a_spawn_against_the_end_runs_or_is_refused() {
 #[test]
 fn a_stop_against_a_sleep_is_seen() {
     model(|| {
-        let nest = nest();
+        let queue = queue();
         let other = thread::spawn({
-            let nest = nest.clone();
-            move || nest.stop()
+            let queue = queue.clone();
+            move || queue.stop()
         });
-        nest.live(None);
+        queue.run(None);
         other.join().unwrap();
     });
 }

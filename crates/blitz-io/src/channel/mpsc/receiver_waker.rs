@@ -1,10 +1,10 @@
-//! The receiver's waker, lent to the thread that removes the AWAITED mark from its slot.
+//! The receiver's waker, handed over to the thread that removes the AWAITED mark from its slot.
 //!
 //! # Protocol
 //! ```text
-//! the receiver                             who ends its wait
+//! the receiver                             the thread that ends its wait
 //! R1 has the waker: changes it             S1 an exchange on the slot found AWAITED
-//! R2 says that it is lent                  S2 takes the waker out
+//! R2 says that it is handed over           S2 takes the waker out
 //! R3 exchanges EMPTY for AWAITED           S3 says that it is given back
 //! R4 next time: takes AWAITED off itself,  S4 wakes
 //!    or waits for S3
@@ -37,25 +37,25 @@ use crate::engine::prim::{
     weakened,
 };
 
-const HERE: u32 = 0;
-const LENT: u32 = 1;
+const KEPT: u32 = 0;
+const HANDED_OVER: u32 = 1;
 
-/// The receiver's waker, and whether it is lent.
-pub(super) struct Sleeper {
-    place: AtomicU32,
+/// The receiver's waker, and whether it is handed over.
+pub(super) struct ReceiverWaker {
+    state: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
 }
 
 // SAFETY: the waker has one owner at a time (see the protocol), and wakers may move between
 // threads.
-unsafe impl Send for Sleeper {}
+unsafe impl Send for ReceiverWaker {}
 // SAFETY: a shared reference gives access to the waker only to its one owner at a time (see the
 // protocol), and wakers may move between threads.
-unsafe impl Sync for Sleeper {}
+unsafe impl Sync for ReceiverWaker {}
 
-impl Sleeper {
+impl ReceiverWaker {
     pub(super) fn new() -> Self {
-        Self { place: AtomicU32::new(HERE), waker: UnsafeCell::new(None) }
+        Self { state: AtomicU32::new(KEPT), waker: UnsafeCell::new(None) }
     }
 
     /// Takes the waker out and reports that it is given back (S2 and S3).
@@ -65,13 +65,13 @@ impl Sleeper {
     #[must_use]
     #[inline]
     pub(super) unsafe fn take(&self) -> Option<Waker> {
-        // SAFETY: by our obligation 1 the waker is lent to the caller, so there is no other
+        // SAFETY: by our obligation 1 the waker is handed over to the caller, so there is no other
         // reference.
         let waker = self.waker.with_mut(|waker| unsafe { (*waker).take() });
         let order = if weakened!("sleeper_given_back_release") { Relaxed } else { Release };
         // Release: from here on the receiver may write the waker. Pairs with the Acquire in
         // `wait_for_taker`.
-        self.place.store(HERE, order);
+        self.state.store(KEPT, order);
         waker
     }
 
@@ -80,17 +80,17 @@ impl Sleeper {
     pub(super) fn wait_for_taker(&self) {
         let mut backoff = Backoff::default();
         // Acquire: the other thread is done with the waker. Pairs with the Release in `take`.
-        while self.place.load(Acquire) == LENT && !weakened!("sleeper_waits_for_the_taker") {
+        while self.state.load(Acquire) == HANDED_OVER && !weakened!("sleeper_waits_for_the_taker") {
             backoff.pause();
         }
     }
 
-    /// Stores the waker and marks it as lent, for another wait (R1 and R2).
+    /// Stores the waker and marks it as handed over, for another wait (R1 and R2).
     ///
     /// # Safety
     /// 1. The caller is the receiver, and owns the waker.
     #[inline]
-    pub(super) unsafe fn lend(&self, waker: &Waker) {
+    pub(super) unsafe fn hand_over(&self, waker: &Waker) {
         // SAFETY: by our obligation 1 the receiver owns the waker, so there is no other
         // reference.
         let same =
@@ -105,7 +105,7 @@ impl Sleeper {
             drop(stale);
         }
         // Relaxed: the exchange of the slot publishes it.
-        self.place.store(LENT, Relaxed);
+        self.state.store(HANDED_OVER, Relaxed);
     }
 
     /// Takes the waker out for good.

@@ -6,45 +6,45 @@ use std::sync::Arc;
 
 use super::{
     call,
-    latch::{self, Latch, Waiter},
-    registry::Seat,
+    latch::{self, Latch, Unpark},
+    registry::WorkerHandle,
     worker,
 };
 use crate::engine::prim::parker::Parker;
 
 /// A handle to the thread that waits for a countdown. A clone of it outlives the countdown.
 #[derive(Clone)]
-pub(crate) enum Owner {
-    Worker(Seat),
+pub(crate) enum WaitingThread {
+    Worker(WorkerHandle),
     Thread(Arc<Parker>),
 }
 
-impl Owner {
+impl WaitingThread {
     /// Returns the handle of this thread, with its worker if it has one.
     pub(crate) fn this_thread() -> Self {
-        match call::with_current(Seat::of) {
-            Some(seat) => Self::Worker(seat),
+        match call::with_current(WorkerHandle::of) {
+            Some(handle) => Self::Worker(handle),
             None => Self::Thread(Arc::new(Parker::new())),
         }
     }
 
-    /// Waits for the latch. Must be called on the owner's thread.
+    /// Waits for the latch. Must be called on this handle's thread.
     pub(crate) fn wait(&self, latch: &Latch) {
         match self {
             Self::Thread(parker) => latch::block(latch, parker),
-            Self::Worker(seat) => {
-                let worker = seat.worker();
-                debug_assert!(std::ptr::eq(worker, worker::current()), "the owner waits");
+            Self::Worker(handle) => {
+                let worker = handle.worker();
+                debug_assert!(std::ptr::eq(worker, worker::current()), "a thread waits for itself");
                 worker.wait_until(latch);
             }
         }
     }
 }
 
-impl Waiter for Owner {
+impl Unpark for WaitingThread {
     fn unpark(&self) {
         match self {
-            Self::Worker(seat) => seat.unpark(),
+            Self::Worker(handle) => handle.unpark(),
             Self::Thread(parker) => parker.unpark(),
         }
     }

@@ -17,9 +17,9 @@
 //! A fiber that is dropped while it is suspended is *cancelled*: it is resumed once more, and the
 //! wait in which it is suspended unwinds, as a panic does, but without a report. Destructors run on
 //! the fiber's stack and thread. A fiber that catches the unwinding and waits again is unwound
-//! again; after [`PATIENCE`] times it is *abandoned*: it is never resumed, its stack is leaked, and
-//! its thread, when all other fibers have ended, is put to sleep. That is as sound as any thread
-//! that sleeps for ever: everything that its frames have lent out stays alive, including
+//! again; after [`MAX_CANCELLATIONS`] times it is *abandoned*: it is never resumed, its stack is
+//! leaked, and its thread, when all other fibers have ended, is put to sleep. That is as sound as
+//! any thread that sleeps for ever: everything that its frames have lent out stays alive, including
 //! thread-locals (*given up*). Where panics abort nothing can be unwound, so a fiber that is
 //! cancelled is abandoned at once.
 //!
@@ -30,12 +30,12 @@
 //! done; the other fibers of the thread wait.
 //!
 //! # Invariants
-//! - *One thread*: a strand that was polled is polled and dropped on that thread (`nest`).
+//! - *One thread*: a future that was polled is polled and dropped on that thread (`queue`).
 //! - *Suspended in one place*: a fiber is suspended by `suspend` below and by nothing else, and
 //!   only on its own stack, outside of other tasks, sets of local tasks, jobs of fork-join and
 //!   `block_on`: all code that keeps a pointer to its own frame in a thread-local word. Nor is it
 //!   suspended under a lock of ours under which user code runs (`current::LockHeldGuard`).
-//! - *Given up*: the strand's memory, in the task's cell, is reused after the fiber was abandoned.
+//! - *Given up*: the future's memory, in the task's cell, is reused after the fiber was abandoned.
 //!   So code on the fiber's stack must get no reference into it that it could lend to another
 //!   thread. The waker that futures see is on the stack.
 //!
@@ -60,7 +60,7 @@ use std::{
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::{nest::Nest, overflow::Record, stack::Stack};
+use super::{overflow::OverflowRecord, queue::FiberQueue, stack::FiberStack};
 #[cfg(feature = "parallel")]
 use crate::engine::fork;
 use crate::engine::{
@@ -76,7 +76,7 @@ use crate::engine::{
 
 /// How often a fiber may catch its cancellation. Picked, not measured: more than any program nests,
 /// and few enough to be over at once.
-const PATIENCE: u32 = 64;
+const MAX_CANCELLATIONS: u32 = 64;
 
 /// How long a fiber runs before a checkpoint lets others run, where the runtime has no setting. The
 /// number is Go's.
@@ -88,42 +88,42 @@ const WAITS_PER_CHECKPOINT: u32 = 32;
 
 /// Purpose for which a fiber is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    GoOn,
+enum ResumeKind {
+    Continue,
     Unwind,
 }
 
 /// Result of a fiber's closure: its output, or the payload of its panic.
 type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
-type Fiber<R> = Coroutine<Order, (), Outcome<R>, Stack>;
+type Fiber<R> = Coroutine<ResumeKind, (), Outcome<R>, FiberStack>;
 
 /// Panic payload of a cancellation.
 struct Cancelled;
 
 /// The future of a fiber: its closure, and the stack that the closure runs on.
-pub(crate) struct Strand<F, R>
+pub(crate) struct FiberFuture<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    stage: Stage<F, R>,
-    frame: Frame,
+    stage: FiberStage<F, R>,
+    frame: FiberFrame,
     /// Pinned, because code on the fiber's stack points to the frame.
     _pinned: PhantomPinned,
 }
 
-enum Stage<F, R> {
+enum FiberStage<F, R> {
     /// Not polled yet; without a stack if it never will be.
-    New(F, Option<Stack>),
+    New(F, Option<FiberStack>),
     Begun(Fiber<R>),
     Over,
 }
 
-/// The part of the strand that code on the fiber's stack and the carrier both access.
-struct Frame {
-    nest: Arc<Nest>,
-    yielder: Cell<*const Yielder<Order, ()>>,
+/// The part of the future that code on the fiber's stack and the carrier both access.
+struct FiberFrame {
+    queue: Arc<FiberQueue>,
+    yielder: Cell<*const Yielder<ResumeKind, ()>>,
     /// A clone of the task's own waker, which stays valid for longer than that of one poll, because
     /// a future may be in the middle of its poll while the fiber is suspended. It lies on the
     /// fiber's stack, as all that the fiber's code may lend out (*given up*).
@@ -144,28 +144,28 @@ struct Frame {
     /// Set if the fiber was suspended without a budget, by a frame that lifted it for a time.
     unlimited: Cell<bool>,
     scopes: Cell<SuspendedScopes>,
-    record: OnceCell<Record>,
+    record: OnceCell<OverflowRecord>,
 }
 
-// SAFETY: before the first poll a strand is a closure, which is `Send`, and a stack that is empty.
-// From then on it stays on one thread (*one thread*), except for its memory, which then holds only
-// an output, which is `Send`, or nothing.
-unsafe impl<F, R> Send for Strand<F, R>
+// SAFETY: before the first poll the future is a closure, which is `Send`, and a stack that is
+// empty. From then on it stays on one thread (*one thread*), except for its memory, which then
+// holds only an output, which is `Send`, or nothing.
+unsafe impl<F, R> Send for FiberFuture<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
 }
 
-impl<F, R> Strand<F, R>
+impl<F, R> FiberFuture<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    pub(crate) fn new(f: F, stack: Option<Stack>, nest: Arc<Nest>) -> Self {
-        let slice = u32::try_from(nest.slice.as_millis()).unwrap_or(u32::MAX).max(1);
-        let frame = Frame {
-            nest,
+    pub(crate) fn new(f: F, stack: Option<FiberStack>, queue: Arc<FiberQueue>) -> Self {
+        let slice = u32::try_from(queue.slice.as_millis()).unwrap_or(u32::MAX).max(1);
+        let frame = FiberFrame {
+            queue,
             yielder: Cell::new(ptr::null()),
             waker: Cell::new(ptr::null()),
             task: Cell::new(None),
@@ -180,7 +180,7 @@ where
             scopes: Cell::new(SuspendedScopes::empty()),
             record: OnceCell::new(),
         };
-        Self { stage: Stage::New(f, stack), frame, _pinned: PhantomPinned }
+        Self { stage: FiberStage::New(f, stack), frame, _pinned: PhantomPinned }
     }
 
     /// Prepares the stack with the closure on it, at the first poll.
@@ -188,42 +188,44 @@ where
     /// # Safety
     /// 1. `this` is pinned, and on the thread where it stays.
     unsafe fn begin(this: &mut Self, waker: &Waker) {
-        let Stage::New(f, stack) = std::mem::replace(&mut this.stage, Stage::Over) else {
+        let FiberStage::New(f, stack) = std::mem::replace(&mut this.stage, FiberStage::Over) else {
             unreachable!("a fiber begins once");
         };
         let stack = stack.expect("one without a stack is never polled");
         let frame = &this.frame;
-        frame.note(&stack);
-        let frame: *const Frame = frame;
+        frame.init_record(&stack);
+        let frame: *const FiberFrame = frame;
         let waker = waker.clone();
-        let root = move |yielder: &Yielder<Order, ()>, _: Order| -> Outcome<R> {
+        let root = move |yielder: &Yielder<ResumeKind, ()>, _: ResumeKind| -> Outcome<R> {
             let waker = waker;
-            // SAFETY: by obligation 1 the frame does not move, and the strand outlives what is on
+            // SAFETY: by obligation 1 the frame does not move, and the future outlives what is on
             // its stack, or leaks it.
             let frame = unsafe { &*frame };
             frame.yielder.set(yielder);
             frame.waker.set(&raw const waker);
             catch_unwind(AssertUnwindSafe(f))
         };
-        this.stage = Stage::Begun(Coroutine::with_stack(stack, root));
+        this.stage = FiberStage::Begun(Coroutine::with_stack(stack, root));
     }
 
     /// Runs the fiber until it is suspended or over. When it is over, its stack is kept for reuse.
     ///
     /// # Safety
     /// 1. `begin` was called, and its obligation still holds: `this` is pinned and on its thread.
-    unsafe fn resume(this: &mut Self, order: Order) -> Option<Outcome<R>> {
-        let Stage::Begun(fiber) = &mut this.stage else {
+    unsafe fn resume(this: &mut Self, kind: ResumeKind) -> Option<Outcome<R>> {
+        let FiberStage::Begun(fiber) = &mut this.stage else {
             panic!("a fiber was polled after its end");
         };
         let outside = this.frame.enter();
-        let result = fiber.resume(order);
+        let result = fiber.resume(kind);
         this.frame.leave(outside);
         match result {
             CoroutineResult::Yield(()) => None,
             CoroutineResult::Return(outcome) => {
-                if let Stage::Begun(fiber) = std::mem::replace(&mut this.stage, Stage::Over) {
-                    this.frame.nest.stacks.keep(fiber.into_stack());
+                if let FiberStage::Begun(fiber) =
+                    std::mem::replace(&mut this.stage, FiberStage::Over)
+                {
+                    this.frame.queue.stacks.keep(fiber.into_stack());
                 }
                 Some(outcome)
             }
@@ -242,7 +244,7 @@ where
             None
         } else {
             // SAFETY: obligation 1 is the same as that of `resume`.
-            unsafe { Self::resume(this, Order::Unwind) }
+            unsafe { Self::resume(this, ResumeKind::Unwind) }
         };
         match outcome {
             Some(Ok(output)) => drop(output),
@@ -256,8 +258,8 @@ where
     /// Leaks the stack with all that is on it.
     #[cold]
     fn abandon(&mut self) {
-        std::mem::forget(std::mem::replace(&mut self.stage, Stage::Over));
-        self.frame.nest.abandon();
+        std::mem::forget(std::mem::replace(&mut self.stage, FiberStage::Over));
+        self.frame.queue.abandon();
         if cfg!(panic = "abort") {
             return;
         }
@@ -265,14 +267,14 @@ where
         let at = at.map_or_else(String::new, |at| format!(" spawned at {at}"));
         // Not written by this thread, because others may hold the lock of standard error.
         write_lines(format!(
-            "blitz-io: a fiber{at} was cancelled {PATIENCE} times and caught it each time: it is \
+            "blitz-io: a fiber{at} was cancelled {MAX_CANCELLATIONS} times and caught it each time: it is \
              given up, and its stack is leaked; let the unwinding go on when `fiber::wait` \
              unwinds\n"
         ));
     }
 }
 
-impl<F, R> Future for Strand<F, R>
+impl<F, R> Future for FiberFuture<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
@@ -282,13 +284,13 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         // SAFETY: nothing is moved out of it but the closure, before any code can point to it.
         let this = unsafe { self.get_unchecked_mut() };
-        if matches!(this.stage, Stage::New(..)) {
-            // SAFETY: obligation 1: we are pinned, and the nest polls on one thread.
+        if matches!(this.stage, FiberStage::New(..)) {
+            // SAFETY: obligation 1: we are pinned, and the fiber queue polls on one thread.
             unsafe { Self::begin(this, cx.waker()) };
         }
-        // SAFETY: obligation 1: `begin` was called, we are pinned, and the nest polls on one
+        // SAFETY: obligation 1: `begin` was called, we are pinned, and the fiber queue polls on one
         // thread.
-        match unsafe { Self::resume(this, Order::GoOn) } {
+        match unsafe { Self::resume(this, ResumeKind::Continue) } {
             None => Poll::Pending,
             Some(Ok(output)) => Poll::Ready(output),
             Some(Err(payload)) => resume_unwind(payload),
@@ -296,36 +298,36 @@ where
     }
 }
 
-impl<F, R> Drop for Strand<F, R>
+impl<F, R> Drop for FiberFuture<F, R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::New(f, stack) => {
+        match std::mem::replace(&mut self.stage, FiberStage::Over) {
+            FiberStage::New(f, stack) => {
                 // The stack is kept first, because the closure's drop may panic.
-                stack.into_iter().for_each(|stack| self.frame.nest.stacks.keep(stack));
+                stack.into_iter().for_each(|stack| self.frame.queue.stacks.keep(stack));
                 drop(f);
             }
-            stage @ Stage::Begun(_) => {
+            stage @ FiberStage::Begun(_) => {
                 self.stage = stage;
                 // SAFETY: obligation 1: `begin` was called, `self` was pinned until now, and the
-                // nest drops it on the thread where it was polled.
+                // fiber queue drops it on the thread where it was polled.
                 unsafe { Self::cancel(self) };
             }
-            Stage::Over => {}
+            FiberStage::Over => {}
         }
     }
 }
 
-impl Frame {
-    fn note(&self, stack: &Stack) {
+impl FiberFrame {
+    fn init_record(&self, stack: &FiberStack) {
         let task = current::task().expect("a fiber is polled as a task");
         // SAFETY: a task is alive while it is current.
         let (header, name) = unsafe { (task.as_ref(), Header::name(task)) };
         self.task.set(Some(task));
-        self.record.get_or_init(|| Record {
+        self.record.get_or_init(|| OverflowRecord {
             guard: stack.guard(),
             room: stack.room(),
             name: name.map_or(ptr::null(), |name| name.as_ptr()),
@@ -370,7 +372,7 @@ impl Frame {
         self.turns.set(self.turns.get() + 1);
         // SAFETY: `root` stored the pointer, and its frame is on the stack that we are on.
         let yielder = unsafe { &*self.yielder.get() };
-        if yielder.suspend(()) == Order::Unwind {
+        if yielder.suspend(()) == ResumeKind::Unwind {
             self.cancelled.set(true);
             self.raise();
         }
@@ -380,7 +382,7 @@ impl Frame {
     #[cold]
     fn raise(&self) -> ! {
         self.raised.set(self.raised.get() + 1);
-        if self.raised.get() <= PATIENCE {
+        if self.raised.get() <= MAX_CANCELLATIONS {
             resume_unwind(Box::new(Cancelled));
         }
         // SAFETY: `root` stored the pointer, and its frame is on the stack that we are on.
@@ -410,7 +412,7 @@ impl Frame {
         let task = self.task.get().expect("it has begun");
         // SAFETY: the task is running, and so alive.
         let aborted = unsafe { task.as_ref() }.state.snapshot().must_cancel();
-        aborted || self.nest.is_stopping()
+        aborted || self.queue.is_stopping()
     }
 
     /// Does the checks at the begin of a wait. Without them a wait for a future that is ready would
@@ -431,7 +433,7 @@ impl Frame {
 
 /// Reason why the calling code cannot be suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unable {
+enum CannotSuspend {
     NoFiber,
     InBlockOn,
     InTask,
@@ -441,7 +443,7 @@ enum Unable {
     InJob,
 }
 
-impl Unable {
+impl CannotSuspend {
     fn text(self) -> &'static str {
         match self {
             Self::NoFiber => {
@@ -475,34 +477,38 @@ impl Unable {
 }
 
 /// Returns the fiber on whose stack this is called, if it can be suspended here.
-fn able<'a>() -> Result<&'a Frame, Unable> {
+fn current_frame<'a>() -> Result<&'a FiberFrame, CannotSuspend> {
     let (fiber, stack, local, locks, task) = current::with(|current| {
         let (fiber, stack) = (current.fiber.get(), current.stack.get());
         (fiber, stack, current.local.get(), current.locks.get(), current::task())
     });
     // SAFETY: the frame is alive while its stack is in use, and the caller runs on that stack.
-    let Some(frame) = (unsafe { fiber.cast::<Frame>().as_ref() }) else {
-        return Err(if stack.is_null() { Unable::NoFiber } else { Unable::InBlockOn });
+    let Some(frame) = (unsafe { fiber.cast::<FiberFrame>().as_ref() }) else {
+        return Err(if stack.is_null() {
+            CannotSuspend::NoFiber
+        } else {
+            CannotSuspend::InBlockOn
+        });
     };
     if !local.is_null() {
-        return Err(Unable::InLocalSet);
+        return Err(CannotSuspend::InLocalSet);
     }
     if task != frame.task.get() {
-        return Err(Unable::InTask);
+        return Err(CannotSuspend::InTask);
     }
     if locks != 0 {
-        return Err(Unable::InLock);
+        return Err(CannotSuspend::InLock);
     }
     #[cfg(feature = "parallel")]
     if !fork::worker::current().is_null() {
-        return Err(Unable::InJob);
+        return Err(CannotSuspend::InJob);
     }
     Ok(frame)
 }
 
 /// Returns true if the caller runs on a fiber that can be suspended here.
-pub(crate) fn is_able() -> bool {
-    able().is_ok()
+pub(crate) fn can_suspend() -> bool {
+    current_frame().is_ok()
 }
 
 /// Waits for a future; the fiber is suspended while the future is not ready.
@@ -511,11 +517,11 @@ pub(crate) fn is_able() -> bool {
 /// If the caller is not on a fiber that can be suspended here.
 #[track_caller]
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
-    let frame = match able() {
+    let frame = match current_frame() {
         Ok(frame) => frame,
         // This wait does not switch away from the fiber, and a second panic would end the process.
-        Err(Unable::InLock) if is_panicking() => return drive::wait_for(None, future),
-        Err(why) => panic!("{}", why.text()),
+        Err(CannotSuspend::InLock) if is_panicking() => return drive::wait_for(None, future),
+        Err(reason) => panic!("{}", reason.text()),
     };
     if is_panicking() {
         return drive::wait_for(None, future);
@@ -538,8 +544,8 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
             continue;
         }
         // What the future's poll still holds would be held while other fibers run.
-        if let Err(why) = able() {
-            panic!("{}", why.text());
+        if let Err(reason) = current_frame() {
+            panic!("{}", reason.text());
         }
         frame.suspend();
     }
@@ -549,7 +555,7 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
 /// was aborted. Does nothing where the fiber cannot be suspended.
 #[inline]
 pub(crate) fn checkpoint() {
-    let Ok(frame) = able() else { return };
+    let Ok(frame) = current_frame() else { return };
     if is_panicking() {
         return;
     }

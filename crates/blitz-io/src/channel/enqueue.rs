@@ -17,22 +17,22 @@ use crate::engine::wait::wait_queue::{WaitQueue, Waiter, WaiterState};
 ///    DISMISSED.
 /// 2. If the waiter is in a wait queue, it is in this one.
 #[must_use]
-pub(super) unsafe fn stand<D>(
-    line: &mut WaitQueue<D>,
+pub(super) unsafe fn enqueue<D>(
+    waiters: &mut WaitQueue<D>,
     waiter: Pin<&Waiter<D>>,
     data: D,
     waker: &Waker,
     spare: &mut Option<Waker>,
 ) -> bool {
     // SAFETY: 1. of `would_wake`: by our obligation 2 the waiter is in no other wait queue.
-    let same = unsafe { line.would_wake(waiter, waker) };
+    let same = unsafe { waiters.would_wake(waiter, waker) };
     if same == Some(true) {
         return true;
     }
     let Some(new) = spare.take() else { return false };
     if same == Some(false) {
         // SAFETY: 1. of `renew`: by our obligation 2 the waiter is in no other wait queue.
-        *spare = Some(unsafe { line.renew(waiter, new) });
+        *spare = Some(unsafe { waiters.renew(waiter, new) });
         return true;
     }
     if waiter.state() == WaiterState::Dismissed {
@@ -43,7 +43,7 @@ pub(super) unsafe fn stand<D>(
     unsafe { waiter.with_data(|old| *old = data) };
     // SAFETY: 1. of `join`: the caller owns the waiter, and it is OUT. 2. By our obligation 1
     // the caller removes it.
-    unsafe { line.join(waiter, new) };
+    unsafe { waiters.join(waiter, new) };
     true
 }
 

@@ -5,16 +5,16 @@
 //! The word holds the version, a bit CLOSED, and for each of a few wait queues a bit that says
 //! whether it is not empty. Publishing a version is one addition to the word, and its result
 //! shows which wait queues are not empty: if no receiver waits, that is all. In the table, 'a
-//! line' is one of the wait queues:
+//! queue' is one of the wait queues:
 //!
 //! ```text
-//! who publishes                             who waits, having seen version v
+//! the publisher                             a waiter that has seen version v
 //! P1 adds a version to the word             W1 reads the word: not v, or CLOSED: done
-//! P2 no line has its bit set: done          W2 locks a line
-//! P3 locks each line that has               W3 sets its bit by an exchange that finds v
-//! P4 dismisses those whose version is       W4 joins the line, saying v
+//! P2 no queue has its bit set: done         W2 locks a queue
+//! P3 locks each queue that has              W3 sets its bit by an exchange that finds v
+//! P4 dismisses those whose version is       W4 joins the queue, saying v
 //!    before the one it published
-//! P5 the line is empty: clears its bit
+//! P5 the queue is empty: clears its bit
 //! ```
 //! P1 and W3 change the same word, so one comes first. If P1 does, W3 does not find v. If W3
 //! does, P1 finds the bit, and P3 waits for the lock until W4 is done. If the bit is already set
@@ -45,8 +45,8 @@
 //! `a_second_waiter_against_a_publish_is_never_missed`, `close_against_change_ends`,
 //! `a_change_dropped_against_a_publish_leaves_no_mark`,
 //! `two_publishes_against_change_show_the_last`,
-//! `waiters_in_two_lines_are_all_woken`, `a_round_serves_those_who_waited_before_it`,
-//! `a_full_batch_against_a_drop_wakes_the_rest`; weakened as
+//! `waiters_in_two_wait_queues_are_all_woken`, `a_publish_wakes_the_waiters_that_came_before_it`,
+//! `a_full_wake_list_against_a_drop_wakes_the_rest`; weakened as
 //! `watch_join_looks_again`, `watch_publish_wakes`, `watch_close_wakes`,
 //! `watch_join_sees_closed`, `watch_leave_clears`, `watch_round_goes_on`,
 //! `watch_every_line`. Versions that wrap: `versions_wrap`.
@@ -59,7 +59,7 @@ use std::{
 
 use super::error::RecvError;
 use crate::{
-    channel::standing::{spare_for, stand},
+    channel::enqueue::{enqueue, spare_for},
     engine::{
         prim::{
             AtomicU64,
@@ -81,11 +81,11 @@ use crate::{
 /// The number of wait queues.
 ///
 /// Eight is Tokio's number, not measured here. A model uses two.
-const LINES: usize = if cfg!(blitz_loom) { 2 } else { 8 };
+const WAIT_QUEUES: usize = if cfg!(blitz_loom) { 2 } else { 8 };
 
 const CLOSED: u64 = 1;
-const WAITING: u64 = ((1 << LINES) - 1) << 1;
-const STEP: u64 = 1 << (LINES + 1);
+const WAITING: u64 = ((1 << WAIT_QUEUES) - 1) << 1;
+const STEP: u64 = 1 << (WAIT_QUEUES + 1);
 
 /// The version number of a value; it wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +120,14 @@ impl State {
     }
 }
 
-/// The rest of a publish: call [`Lines::wake`] with it after the value is unlocked.
+/// The rest of a publish: call [`WaitQueues::wake`] with it after the value is unlocked.
 #[must_use]
-pub(super) struct Duty(u64);
+pub(super) struct PendingWake(u64);
 
 /// The version of a watch channel, and the wait queues of its receivers.
-pub(super) struct Lines {
+pub(super) struct WaitQueues {
     word: AtomicU64,
-    lines: [StoreLock<WaitQueue<Version>>; LINES],
+    wait_queues: [StoreLock<WaitQueue<Version>>; WAIT_QUEUES],
 }
 
 /// Returns the bit of the wait queue with index `at`.
@@ -136,7 +136,7 @@ fn bit(at: usize) -> u64 {
     2 << at
 }
 
-impl Lines {
+impl WaitQueues {
     #[cfg(test)]
     pub(super) fn new() -> Self {
         Self::starting_at(0)
@@ -144,8 +144,8 @@ impl Lines {
 
     /// Creates the state of a channel after `versions` versions were published.
     pub(super) fn starting_at(versions: u64) -> Self {
-        let lines = std::array::from_fn(|_| StoreLock::new(WaitQueue::new()));
-        Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), lines }
+        let wait_queues = std::array::from_fn(|_| StoreLock::new(WaitQueue::new()));
+        Self { word: AtomicU64::new(versions.wrapping_mul(STEP)), wait_queues }
     }
 
     #[inline]
@@ -157,17 +157,17 @@ impl Lines {
 
     /// Adds a version, while the value is locked for writing (P1).
     #[inline]
-    pub(super) fn publish(&self) -> Duty {
+    pub(super) fn publish(&self) -> PendingWake {
         // Release: pairs with the Acquire in `state`. The waiters are synchronized by the lock
         // of their wait queue.
-        Duty(self.word.fetch_add(STEP, Release))
+        PendingWake(self.word.fetch_add(STEP, Release))
     }
 
     /// Wakes the receivers that wait for a published version (P2 to P5).
     #[inline]
-    pub(super) fn wake(&self, duty: Duty) {
-        if duty.0 & WAITING != 0 && !weakened!("watch_publish_wakes") {
-            self.wake_lines(duty.0, State(duty.0.wrapping_add(STEP)));
+    pub(super) fn wake(&self, pending_wake: PendingWake) {
+        if pending_wake.0 & WAITING != 0 && !weakened!("watch_publish_wakes") {
+            self.wake_queues(pending_wake.0, State(pending_wake.0.wrapping_add(STEP)));
         }
     }
 
@@ -176,16 +176,16 @@ impl Lines {
         // Release: publishes what was done before the close. Pairs with the Acquire in `state`.
         let before = self.word.fetch_or(CLOSED, Release);
         if !weakened!("watch_close_wakes") {
-            self.wake_lines(before, State(before | CLOSED));
+            self.wake_queues(before, State(before | CLOSED));
         }
     }
 
     /// Wakes, for `news`, the waiters of the wait queues with a bit in `marked` (P3 to P5).
     #[cold]
-    fn wake_lines(&self, marked: u64, news: State) {
+    fn wake_queues(&self, marked: u64, news: State) {
         let mut wake_list = WakeList::new();
-        for at in (0..LINES).filter(|at| marked & bit(*at) != 0) {
-            while !self.wake_line(at, news, &mut wake_list) {
+        for at in (0..WAIT_QUEUES).filter(|at| marked & bit(*at) != 0) {
+            while !self.wake_queue(at, news, &mut wake_list) {
                 wake_list.wake_all();
                 if weakened!("watch_round_goes_on") {
                     break;
@@ -200,29 +200,29 @@ impl Lines {
 
     /// Locks a wait queue.
     #[inline]
-    fn line(&self, at: usize) -> StoreLockGuard<'_, WaitQueue<Version>> {
-        self.lines[at].lock()
+    fn waiters(&self, at: usize) -> StoreLockGuard<'_, WaitQueue<Version>> {
+        self.wait_queues[at].lock()
     }
 
     /// Serves one wait queue (P3 to P5); returns `false` if the batch was full before the end.
-    fn wake_line(&self, at: usize, news: State, wake_list: &mut WakeList) -> bool {
-        let mut line = self.line(at);
-        while let Some(seen) = line.first() {
+    fn wake_queue(&self, at: usize, news: State, wake_list: &mut WakeList) -> bool {
+        let mut waiters = self.waiters(at);
+        while let Some(seen) = waiters.first() {
             if !news.is_news_for(*seen) {
                 return true;
             }
             if wake_list.is_full() {
                 return false;
             }
-            wake_list.push(line.dismiss_first());
+            wake_list.push(waiters.dismiss_first());
         }
-        self.clear_if_empty(at, &line);
+        self.clear_if_empty(at, &waiters);
         true
     }
 
     /// Clears the bit of a wait queue that is empty, under its lock (P5).
-    fn clear_if_empty(&self, at: usize, line: &WaitQueue<Version>) {
-        if line.is_empty() {
+    fn clear_if_empty(&self, at: usize, waiters: &WaitQueue<Version>) {
+        if waiters.is_empty() {
             // Relaxed: the bit only says whether the lock is worth taking, and the exchange
             // preserves what other threads published.
             self.word.fetch_and(!bit(at), Relaxed);
@@ -231,7 +231,7 @@ impl Lines {
 
     /// Locks a wait queue and sets its bit (W2 and W3); `None` if there is something new.
     fn enter(&self, at: usize, seen: Version) -> Option<StoreLockGuard<'_, WaitQueue<Version>>> {
-        let line = self.line(at);
+        let waiters = self.waiters(at);
         // Relaxed: a guess, or, if the bit is set, as good as an exchange (see the protocol).
         let mut now = self.word.load(Relaxed);
         loop {
@@ -241,12 +241,12 @@ impl Lines {
                 return None;
             }
             if now & bit(at) != 0 {
-                return Some(line);
+                return Some(waiters);
             }
             // Relaxed: a sender that finds the bit locks the wait queue next. The value is not
             // accessed.
             match self.word.compare_exchange_weak(now, now | bit(at), Relaxed, Relaxed) {
-                Ok(_) => return Some(line),
+                Ok(_) => return Some(waiters),
                 Err(found) => now = found,
             }
         }
@@ -255,7 +255,7 @@ impl Lines {
     /// Returns the index of the wait queue that this thread uses.
     #[inline]
     fn mine() -> usize {
-        thread_number() % LINES
+        thread_number() % WAIT_QUEUES
     }
 
     #[cfg(test)]
@@ -265,16 +265,16 @@ impl Lines {
 }
 
 #[cfg(test)]
-impl AsRef<Lines> for Lines {
-    fn as_ref(&self) -> &Lines {
+impl AsRef<WaitQueues> for WaitQueues {
+    fn as_ref(&self) -> &WaitQueues {
         self
     }
 }
 
 /// A future that waits for a version other than the one that was seen, and marks it as seen.
 ///
-/// `W` is the struct that contains the lines.
-pub(super) struct Change<'a, W: AsRef<Lines>> {
+/// `W` is the struct that contains the queues.
+pub(super) struct Change<'a, W: AsRef<WaitQueues>> {
     whole: &'a W,
     seen: &'a mut Version,
     /// The index of the wait queue that it is in, if it is in one.
@@ -282,7 +282,7 @@ pub(super) struct Change<'a, W: AsRef<Lines>> {
     waiter: Waiter<Version>,
 }
 
-impl<'a, W: AsRef<Lines>> Change<'a, W> {
+impl<'a, W: AsRef<WaitQueues>> Change<'a, W> {
     #[inline]
     pub(super) fn new(whole: &'a W, seen: &'a mut Version) -> Self {
         let waiter = Waiter::new(*seen);
@@ -291,7 +291,7 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
 
     /// Looks for a new version or the close (W1); `None` if there is neither.
     #[inline]
-    fn look(&mut self) -> Option<Result<(), RecvError>> {
+    fn check(&mut self) -> Option<Result<(), RecvError>> {
         let now = self.whole.as_ref().state();
         if now.version() != *self.seen {
             *self.seen = now.version();
@@ -307,19 +307,19 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         if self.waiter.state() != WaiterState::In {
             self.at = at();
         }
-        let lines = self.whole.as_ref();
+        let wait_queues = self.whole.as_ref();
         loop {
-            let Some(mut line) = lines.enter(self.at, *self.seen) else { return false };
+            let Some(mut waiters) = wait_queues.enter(self.at, *self.seen) else { return false };
             // SAFETY: the future is pinned, because only `poll_at` calls this, and nothing moves
             // the waiter.
             let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-            // SAFETY: 1. of `stand`: we own the waiter, and `Drop` removes it. 2. `at` changes
+            // SAFETY: 1. of `enqueue`: we own the waiter, and `Drop` removes it. 2. `at` changes
             // only while the waiter is in no wait queue, so this is the one it is in.
-            if unsafe { stand(&mut line, waiter, *self.seen, cx.waker(), &mut spare) } {
+            if unsafe { enqueue(&mut waiters, waiter, *self.seen, cx.waker(), &mut spare) } {
                 return true;
             }
-            lines.clear_if_empty(self.at, &line);
-            drop(line);
+            wait_queues.clear_if_empty(self.at, &waiters);
+            drop(waiters);
             spare = Some(cx.waker().clone());
         }
     }
@@ -335,7 +335,7 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
         let this = unsafe { self.get_unchecked_mut() };
         let unit = ready!(budget::poll_proceed(cx));
         loop {
-            if let Some(outcome) = this.look() {
+            if let Some(outcome) = this.check() {
                 unit.spend();
                 return Poll::Ready(outcome);
             }
@@ -349,31 +349,31 @@ impl<'a, W: AsRef<Lines>> Change<'a, W> {
     /// Leaves the wait queue.
     #[cold]
     fn leave(&mut self) {
-        let lines = self.whole.as_ref();
-        let mut line = lines.line(self.at);
+        let wait_queues = self.whole.as_ref();
+        let mut waiters = wait_queues.waiters(self.at);
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
         let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
         // SAFETY: 1. of `remove`: we own the waiter. 2. This is the wait queue that it joined.
-        let waker = unsafe { line.remove(waiter) };
+        let waker = unsafe { waiters.remove(waiter) };
         if !weakened!("watch_leave_clears") {
-            lines.clear_if_empty(self.at, &line);
+            wait_queues.clear_if_empty(self.at, &waiters);
         }
-        drop(line);
+        drop(waiters);
         // Dropped last, because a waker's drop runs user code.
         drop(waker);
     }
 }
 
-impl<W: AsRef<Lines>> Future for Change<'_, W> {
+impl<W: AsRef<WaitQueues>> Future for Change<'_, W> {
     type Output = Result<(), RecvError>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_at(cx, Lines::mine)
+        self.poll_at(cx, WaitQueues::mine)
     }
 }
 
-impl<W: AsRef<Lines>> Drop for Change<'_, W> {
+impl<W: AsRef<WaitQueues>> Drop for Change<'_, W> {
     #[inline]
     fn drop(&mut self) {
         if self.waiter.state() == WaiterState::In {

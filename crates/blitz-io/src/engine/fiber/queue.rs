@@ -1,9 +1,9 @@
 //! The run queues of one carrier: how its fibers are woken, polled and ended.
 //!
-//! A *carrier* is a thread that runs fibers and nothing else, and its [`Nest`] is the part of it
-//! that other threads reach. A fiber is a task whose future, once polled, must stay on its thread,
-//! because its stack may hold references to thread-locals, whose addresses compilers keep, and
-//! values that are not `Send`. A nest does not depend on stacks: it keeps its tasks on their
+//! A *carrier* is a thread that runs fibers and nothing else, and its [`FiberQueue`] is the part of
+//! it that other threads reach. A fiber is a task whose future, once polled, must stay on its
+//! thread, because its stack may hold references to thread-locals, whose addresses compilers keep,
+//! and values that are not `Send`. A queue does not depend on stacks: it keeps its tasks on their
 //! thread.
 //!
 //! # Protocol
@@ -20,7 +20,7 @@
 //!
 //! A stop is a flag and a token, in this order. The steps of the end, all of them on the carrier:
 //! ```text
-//! E1 shut the door: spawning takes its lock, and is refused from now on
+//! E1 refuse spawns: spawning takes the lock of `spawn_state`, and is refused from now on
 //! E2 stop every listed task: a fiber that was suspended is unwound here
 //! E3 drop the entries in `fifo`
 //! E4 close `arrivals`, drop the entries in it
@@ -28,7 +28,7 @@
 //! ```
 //! A thread that created its task before E1 and has not pushed its entry yet finds `arrivals` open,
 //! and then E4 drops the entry, or closed, and then drops the entry itself. Either way E2 came
-//! first, because the task was listed under the door's lock: the task is complete, and dropping the
+//! first, because the task was listed under that lock: the task is complete, and dropping the
 //! entry at most frees its memory.
 //!
 //! # Invariants
@@ -41,7 +41,7 @@
 //! # Rejected
 //! - `local`'s set of tasks: its arena belongs to its thread, but fibers are spawned from all
 //!   threads; and it is driven by a future, while a carrier has only its thread.
-//! - Threads that end when they have nothing to do: a spawner that has chosen such a nest would
+//! - Threads that end when they have nothing to do: a spawner that has chosen such a queue would
 //!   race with its end, to save the cost of one idle thread, which is its memory.
 //!
 //! # Checked by
@@ -50,12 +50,12 @@
 //! `an_abort_against_the_end_drops_the_future_on_its_thread`,
 //! `pushes_against_the_end_leave_nothing_behind`,
 //! `a_spawn_against_the_end_runs_or_is_refused`, `a_stop_against_a_sleep_is_seen`;
-//! weakened as `nest_wake_unparks`, `nest_stop_unparks`, `nest_stops_first`,
-//! `nest_closes`, `nest_shuts_the_door`, `nest_owner_check`.
+//! weakened as `fiber_queue_wake_unparks`, `fiber_queue_stop_unparks`, `fiber_queue_stops_first`,
+//! `fiber_queue_closes`, `fiber_queue_refuses_spawns`, `fiber_queue_owner_check`.
 
 use std::{future::Future, ptr::NonNull, sync::Arc, time::Duration};
 
-use super::stack::Stacks;
+use super::stack::StackCache;
 use crate::engine::{
     preempt::carrier::WatchedCarrier,
     prim::{
@@ -92,7 +92,7 @@ const ARRIVALS_FIRST: u8 = 31;
 const POLLS_PER_TURN: usize = 64;
 
 /// Queues and state of one carrier, shared with the threads that wake or spawn its fibers.
-pub(crate) struct Nest {
+pub(crate) struct FiberQueue {
     /// The carrier's thread number; zero until it has begun.
     owner: AtomicU64,
     arrivals: Injector<Task>,
@@ -103,53 +103,53 @@ pub(crate) struct Nest {
     sweep: AtomicBool,
     /// Set if a stack was leaked, whose frames may have lent out the carrier's thread-locals.
     abandoned: AtomicBool,
-    /// Number of fibers that have not ended, by which a nest is chosen.
+    /// Number of fibers that have not ended, by which a queue is chosen.
     alive: AtomicUsize,
-    door: Mutex<Door>,
-    pub(crate) stacks: Stacks,
+    spawn_state: Mutex<SpawnState>,
+    pub(crate) stacks: StackCache,
     /// The runtime that the fibers belong to.
-    above: Option<Arc<dyn Schedule>>,
+    runtime: Option<Arc<dyn Schedule>>,
     unit: TimestampUnit,
     /// How long a fiber may run while other fibers wait.
     pub(crate) slice: Duration,
 }
 
 // SAFETY: `fifo` is touched by the carrier only (invariant *one thread*); E3 leaves it empty, and a
-// nest whose carrier never began has nothing in it.
-unsafe impl Send for Nest {}
-// SAFETY: through shared references `fifo` is reached by `held` only, on the carrier (invariant
-// *one thread*).
-unsafe impl Sync for Nest {}
+// queue whose carrier never began has nothing in it.
+unsafe impl Send for FiberQueue {}
+// SAFETY: through shared references `fifo` is reached by `with_fifo` only, on the carrier
+// (invariant *one thread*).
+unsafe impl Sync for FiberQueue {}
 
 /// The carrier's own queue.
 struct Fifo {
     entries: Chain<Task>,
-    looks: u8,
+    searches: u8,
 }
 
-/// Entrance for new tasks, under a lock.
-struct Door {
+/// What a spawn needs, under a lock.
+struct SpawnState {
     /// Created for the first task. The holder of the lock holds the arena.
     arena: Option<NonNull<Arena>>,
-    shut: bool,
+    closed: bool,
 }
 
 // SAFETY: the holder of the lock holds the arena, and an arena may be passed between threads.
-unsafe impl Send for Door {}
+unsafe impl Send for SpawnState {}
 
-/// A future that was not accepted, because its nest has ended.
-pub(crate) struct Refused<F, X> {
+/// A future that was not accepted, because its queue has ended.
+pub(crate) struct RefusedFiber<F, X> {
     future: F,
     label: Label<X>,
-    nest: Arc<Nest>,
+    queue: Arc<FiberQueue>,
 }
 
-impl<F: Future + Send + 'static, X: Extra> Refused<F, X> {
+impl<F: Future + Send + 'static, X: Extra> RefusedFiber<F, X> {
     /// Ends the future here, as a task that was cancelled before it began. User code runs, and
     /// nothing is borrowed.
     #[cold]
     pub(crate) fn end(self) -> JoinHandle<F::Output> {
-        let arena = Arena::new(self.nest);
+        let arena = Arena::new(self.queue);
         // SAFETY: we created the arena, and hold it until it is closed; the task keeps its memory
         // until the `JoinHandle` is gone. Dropping the entry cancels the task, on this thread.
         unsafe {
@@ -163,10 +163,10 @@ impl<F: Future + Send + 'static, X: Extra> Refused<F, X> {
     }
 }
 
-impl Nest {
-    /// Creates a nest without a carrier.
+impl FiberQueue {
+    /// Creates a queue without a carrier.
     pub(crate) fn new(
-        above: Option<Arc<dyn Schedule>>,
+        runtime: Option<Arc<dyn Schedule>>,
         stack_size: usize,
         unit: TimestampUnit,
         slice: Duration,
@@ -174,53 +174,53 @@ impl Nest {
         Arc::new(Self {
             owner: AtomicU64::new(0),
             arrivals: Injector::new(),
-            fifo: UnsafeCell::new(Fifo { entries: Chain::new(), looks: 0 }),
+            fifo: UnsafeCell::new(Fifo { entries: Chain::new(), searches: 0 }),
             parker: Parker::new(),
             stopping: AtomicBool::new(false),
             sweep: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             alive: AtomicUsize::new(0),
-            door: Mutex::new(Door { arena: None, shut: false }),
-            stacks: Stacks::new(stack_size),
-            above,
+            spawn_state: Mutex::new(SpawnState { arena: None, closed: false }),
+            stacks: StackCache::new(stack_size),
+            runtime,
             unit,
             slice,
         })
     }
 
-    /// Creates a task and queues it, or returns the future if the nest has ended.
+    /// Creates a task and queues it, or returns the future if the queue has ended.
     pub(crate) fn spawn<F, X>(
         self: &Arc<Self>,
         future: F,
         label: Label<X>,
-    ) -> Result<JoinHandle<F::Output>, Refused<F, X>>
+    ) -> Result<JoinHandle<F::Output>, RefusedFiber<F, X>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
         X: Extra,
     {
         let (task, header) = {
-            let mut door = lock(&self.door);
-            if door.shut {
-                drop(door);
-                return Err(Refused { future, label, nest: self.clone() });
+            let mut spawn_state = lock(&self.spawn_state);
+            if spawn_state.closed {
+                drop(spawn_state);
+                return Err(RefusedFiber { future, label, queue: self.clone() });
             }
-            let arena = *door.arena.get_or_insert_with(|| Arena::new(self.clone()));
+            let arena = *spawn_state.arena.get_or_insert_with(|| Arena::new(self.clone()));
             // SAFETY: the lock is the right to hold the arena, and is held until the end of the
             // block.
             unsafe { Arena::spawn(arena, future, label) }
         };
-        // Relaxed: a counter, by which nests are chosen.
+        // Relaxed: a counter, by which queues are chosen.
         self.alive.fetch_add(1, Relaxed);
         // SAFETY: this is the join reference of a new task with that output.
         let handle = unsafe { JoinHandle::new(header) };
-        let task = self.tell_hook(task);
+        let task = self.call_spawn_hook(task);
         self.place(task, Origin::Spawned);
         Ok(handle)
     }
 
     /// Calls the user's hook for a new task. User code runs, and nothing is borrowed.
-    fn tell_hook(&self, task: Task) -> Task {
+    fn call_spawn_hook(&self, task: Task) -> Task {
         let hooks = self.hooks();
         let Some(hook) = hooks.as_ref().and_then(|hooks| hooks.on_spawn.as_ref()) else {
             return task;
@@ -243,7 +243,7 @@ impl Nest {
         // Release: publishes what was done before the stop. Pairs with the Acquire in
         // `is_stopping`.
         self.stopping.store(true, Release);
-        if !weakened!("nest_stop_unparks") {
+        if !weakened!("fiber_queue_stop_unparks") {
             self.parker.unpark();
         }
     }
@@ -254,7 +254,7 @@ impl Nest {
     }
 
     /// Runs the carrier on the calling thread, until it is stopped.
-    pub(crate) fn live(&self, watched: Option<&WatchedCarrier>) {
+    pub(crate) fn run(&self, watched: Option<&WatchedCarrier>) {
         self.begin();
         // A fiber that blocks makes the other fibers wait, so it may not `block_on`, only block in
         // place.
@@ -272,7 +272,7 @@ impl Nest {
         current::with(|current| current.blocking.set(BlockingPolicy::Allowed));
     }
 
-    /// Notes that a stack of this nest is leaked, so that the carrier must not end.
+    /// Notes that a stack of this queue is leaked, so that the carrier must not end.
     #[cold]
     pub(crate) fn abandon(&self) {
         // Relaxed: ordered by the later step that reports to others that the carrier is done.
@@ -312,11 +312,11 @@ impl Nest {
 
     /// Takes the entry to run next.
     fn next(&self) -> Option<Task> {
-        let arrivals_first = self.held(|fifo| {
-            fifo.looks = fifo.looks.wrapping_add(1);
-            fifo.looks.is_multiple_of(ARRIVALS_FIRST)
+        let arrivals_first = self.with_fifo(|fifo| {
+            fifo.searches = fifo.searches.wrapping_add(1);
+            fifo.searches.is_multiple_of(ARRIVALS_FIRST)
         });
-        let own = || self.held(|fifo| fifo.entries.pop_front());
+        let own = || self.with_fifo(|fifo| fifo.entries.pop_front());
         let sent = || self.arrivals.pop();
         if arrivals_first { sent().or_else(own) } else { own().or_else(sent) }
     }
@@ -324,37 +324,37 @@ impl Nest {
     /// Moves entries from `arrivals` to `fifo`, before a task that yields is queued, because they
     /// were there first. If they stayed in `arrivals`, the yielding task would run again before
     /// them.
-    fn gather(&self) {
+    fn move_arrivals(&self) {
         for _ in 0..POLLS_PER_TURN {
             let Some(task) = self.arrivals.pop() else { break };
-            self.held(|fifo| fifo.entries.push_back(task));
+            self.with_fifo(|fifo| fifo.entries.push_back(task));
         }
     }
 
     fn sweep_arena(&self) {
         // Relaxed: a hint; the token that came with it orders more than is needed.
         self.sweep.store(false, Relaxed);
-        if let Some(arena) = lock(&self.door).arena {
+        if let Some(arena) = lock(&self.spawn_state).arena {
             // SAFETY: the lock, which is held until the end of the statement, is the right to hold
             // the arena.
             unsafe { Arena::sweep(arena) };
         }
     }
 
-    /// Ends the nest: steps E1 to E5.
+    /// Ends the queue: steps E1 to E5.
     fn end(&self) {
-        if weakened!("nest_stops_first") {
+        if weakened!("fiber_queue_stops_first") {
             self.empty_queues();
         }
-        if let Some(arena) = self.shut() {
-            // SAFETY: after the shut the arena is ours alone; an arena that refuses keeps its cells
+        if let Some(arena) = self.refuse_spawns() {
+            // SAFETY: after E1 the arena is ours alone; an arena that refuses keeps its cells
             // until it is closed.
             while let Some(task) = unsafe { arena.as_ref().next_to_stop() } {
                 // SAFETY: the arena keeps the task's cell.
                 unsafe { poll::stop(task) };
             }
             self.empty_queues();
-            // SAFETY: after the shut the arena is ours alone; we give it up here.
+            // SAFETY: after E1 the arena is ours alone; we give it up here.
             unsafe { Arena::close(arena) };
         }
         self.empty_queues();
@@ -364,22 +364,22 @@ impl Nest {
     }
 
     /// Refuses tasks from now on (step E1). The returned arena belongs to the caller alone.
-    pub(crate) fn shut(&self) -> Option<NonNull<Arena>> {
-        let mut door = lock(&self.door);
-        door.shut = !weakened!("nest_shuts_the_door");
-        let arena = door.arena.take()?;
+    pub(crate) fn refuse_spawns(&self) -> Option<NonNull<Arena>> {
+        let mut spawn_state = lock(&self.spawn_state);
+        spawn_state.closed = !weakened!("fiber_queue_refuses_spawns");
+        let arena = spawn_state.arena.take()?;
         // SAFETY: the lock is the right to hold the arena, and no thread will hold it through the
-        // door again.
+        // lock again.
         unsafe { arena.as_ref().refuse() };
         Some(arena)
     }
 
     /// Empties the queues: steps E3 and E4. Only entries of stopped tasks are left in them.
     fn empty_queues(&self) {
-        while let Some(task) = self.held(|fifo| fifo.entries.pop_front()) {
+        while let Some(task) = self.with_fifo(|fifo| fifo.entries.pop_front()) {
             drop(task);
         }
-        if !weakened!("nest_closes") {
+        if !weakened!("fiber_queue_closes") {
             self.arrivals.close();
         }
         while let Some(task) = self.arrivals.pop() {
@@ -387,33 +387,33 @@ impl Nest {
         }
     }
 
-    fn is_here(&self) -> bool {
+    fn is_carrier(&self) -> bool {
         // Relaxed: the carrier itself wrote the number, and for all other threads any other number
         // will do.
-        self.owner.load(Relaxed) == current::thread() || weakened!("nest_owner_check")
+        self.owner.load(Relaxed) == current::thread() || weakened!("fiber_queue_owner_check")
     }
 
     /// Calls `f` with the carrier's queue; `f` must not call user code.
     #[inline]
-    fn held<R>(&self, f: impl FnOnce(&mut Fifo) -> R) -> R {
-        debug_assert!(self.is_here(), "another thread took a carrier's queue");
+    fn with_fifo<R>(&self, f: impl FnOnce(&mut Fifo) -> R) -> R {
+        debug_assert!(self.is_carrier(), "another thread took a carrier's queue");
         // SAFETY: *one thread*: the callers are the carrier, or have checked that they are; and `f`
-        // does not call `held` again.
+        // does not call `with_fifo` again.
         self.fifo.with_mut(|fifo| f(unsafe { &mut *fifo }))
     }
 }
 
-impl Schedule for Nest {
+impl Schedule for FiberQueue {
     fn place(&self, task: Task, origin: Origin) {
-        if self.is_here() {
+        if self.is_carrier() {
             if origin.is_after_poll() {
-                self.gather();
+                self.move_arrivals();
             }
             // The carrier checks the queue again before it sleeps.
-            return self.held(|fifo| fifo.entries.push_back(task));
+            return self.with_fifo(|fifo| fifo.entries.push_back(task));
         }
         match self.arrivals.push(task) {
-            Ok(()) if weakened!("nest_wake_unparks") => {}
+            Ok(()) if weakened!("fiber_queue_wake_unparks") => {}
             Ok(()) => self.parker.unpark(),
             // The carrier has ended, and with it every fiber: this entry is all that is left of
             // one, and dropping it frees its memory.
@@ -428,17 +428,17 @@ impl Schedule for Nest {
     }
 
     fn hooks(&self) -> Option<Arc<Hooks>> {
-        self.above.as_ref().and_then(|above| above.hooks())
+        self.runtime.as_ref().and_then(|runtime| runtime.hooks())
     }
 
     fn task_panicked(&self) {
-        if let Some(above) = &self.above {
-            above.task_panicked();
+        if let Some(runtime) = &self.runtime {
+            runtime.task_panicked();
         }
     }
 }
 
-impl std::fmt::Debug for Nest {
+impl std::fmt::Debug for FiberQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nest").field("alive", &self.alive()).finish_non_exhaustive()
     }
