@@ -192,9 +192,9 @@ fn steps(full: bool) -> Vec<Step> {
         step("spans", 10, [cargo("test -p blitz-io --features tracing --test spans")]),
         step("fibers", 10, [cargo("test -p blitz-io --features fiber --test fiber")]),
         step(
-            "stacks of those who are stuck, by fences too, and signals at random",
+            "stack traces of stuck tasks, by fences too, and signals at random",
             10,
-            [stacks, cargo(if full { "xtask urge" } else { "xtask urge --sample" })],
+            [stacks, cargo(if full { "xtask interrupt" } else { "xtask interrupt --sample" })],
         ),
         // The seed is derived from the commit, and printed.
         step("chaos", 15, [cargo("xtask chaos --minutes 1 --sample --debug")]),
@@ -208,7 +208,7 @@ fn steps(full: bool) -> Vec<Step> {
         step("the drop-ins' surface", 15, [cargo("xtask api"), cargo("xtask api --upstream")]),
         step("programs on both sides", 25, [cargo(&differential(full))]),
         step("Rayon's own tests", 20, rayons(full)),
-        step("who uses Tokio, on the drop-in", if full { 180 } else { 30 }, users(full)),
+        step("packages that use Tokio, on the drop-in", if full { 180 } else { 30 }, users(full)),
         panic_abort(),
         // The build is a separate step, so that the limit is the tour's own: under a minute.
         step("build of the tour", 10, [cargo("build --release")]),

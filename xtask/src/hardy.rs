@@ -63,7 +63,7 @@ const CONDITIONS: &[Condition] = &[
     },
     Condition {
         name: "user",
-        what: "as an ordinary user, who is made with useradd",
+        what: "as an ordinary user, created with useradd",
         // The toolchain, which may lie where only root has access, is mounted at another place.
         script: "exec unshare -m sh -c 'mount --bind \"$SYSROOT\" \"$TOOLCHAIN\" && \
                  exec setpriv --reuid blitz-hardy --regid blitz-hardy --clear-groups \

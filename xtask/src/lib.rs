@@ -22,7 +22,7 @@ pub mod soak;
 pub mod chaos;
 pub mod hardy;
 pub mod backends;
-pub mod urge;
+pub mod interrupt;
 pub mod platforms;
 pub mod shell;
 pub mod json;

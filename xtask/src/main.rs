@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, api, backends, bench, chaos, ci, conformance, differential, faults, hardy, leaks,
-    model, platforms, sanitize, soak, stress, tidy, urge,
+    Outcome, api, backends, bench, chaos, ci, conformance, differential, faults, hardy, interrupt,
+    leaks, model, platforms, sanitize, soak, stress, tidy,
 };
 
 const HELP: &str = "\
@@ -25,7 +25,7 @@ cargo xtask <subcommand> [arguments]
   chaos         everything at once at random, and nothing lost or doubled
   hardy         the tests in awkward folders, as other users, on busy machines
   backends      the tests with each way to wait for events forced
-  urge          the tests while signals interrupt their threads
+  interrupt     the tests while signals interrupt their threads
   platforms     other systems: type-checked, and tested under Wine and an emulator
 
 Each has --help.";
@@ -63,7 +63,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Outcome {
         ("chaos", chaos::HELP, chaos::main),
         ("hardy", hardy::HELP, hardy::main),
         ("backends", backends::HELP, backends::main),
-        ("urge", urge::HELP, urge::main),
+        ("interrupt", interrupt::HELP, interrupt::main),
         ("platforms", platforms::HELP, platforms::main),
     ];
     if matches!(name, "" | "help" | "--help" | "-h") {

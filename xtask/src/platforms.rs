@@ -49,7 +49,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// Limit for querying a tool for its version, or the system for a list.
-const ASK_LIMIT: Duration = Duration::from_secs(60);
+const QUERY_LIMIT: Duration = Duration::from_secs(60);
 
 /// The factor for a test's own time limit: an emulator is ten times slower, and shares the machine.
 const PATIENCE: &str = "20";
@@ -268,10 +268,10 @@ fn folder() -> PathBuf {
 }
 
 fn is_in_our_toolchain(target: &Target) -> bool {
-    let mut ask = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    ask.current_dir(root()).args(["--print", "target-libdir", "--target", target.triple]);
-    shell::capture(&mut ask, ASK_LIMIT)
-        .is_ok_and(|answer| answer.end.success() && Path::new(answer.stdout.trim()).is_dir())
+    let mut query = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    query.current_dir(root()).args(["--print", "target-libdir", "--target", target.triple]);
+    shell::capture(&mut query, QUERY_LIMIT)
+        .is_ok_and(|output| output.end.success() && Path::new(output.stdout.trim()).is_dir())
 }
 
 /// Adds the missing targets to our toolchain; returns true if that worked.
@@ -281,7 +281,7 @@ fn fetch(missing: &[&Target]) -> bool {
     let mut add = Command::new("rustup");
     add.current_dir(root()).args(["target", "add"]).args(&names);
     // On failure (no rustup, or no network) Debian's compiler is used.
-    shell::capture(&mut add, FETCH_LIMIT).is_ok_and(|answer| answer.end.success())
+    shell::capture(&mut add, FETCH_LIMIT).is_ok_and(|output| output.end.success())
 }
 
 /// Returns the minor version of Rust that the workspace requires.
@@ -291,12 +291,12 @@ fn needed_version() -> Result<u32, String> {
 }
 
 fn version(rustc: &Path) -> Result<u32, String> {
-    let answer = shell::capture(
+    let output = shell::capture(
         Command::new(rustc).arg("--version").env_remove("LD_LIBRARY_PATH"),
-        ASK_LIMIT,
+        QUERY_LIMIT,
     )?;
-    minor(&answer.stdout, "rustc 1.")
-        .ok_or_else(|| "Debian's rustc does not tell its version".into())
+    minor(&output.stdout, "rustc 1.")
+        .ok_or_else(|| "Debian's rustc does not print its version".into())
 }
 
 /// Returns the number after `before`.
@@ -337,15 +337,16 @@ fn provide(packages: &[&str], install: bool) -> Outcome {
 }
 
 fn is_installed(package: &str) -> bool {
-    let mut ask = Command::new("dpkg-query");
-    ask.args(["-W", "-f=${Status}", package]);
-    shell::capture(&mut ask, ASK_LIMIT).is_ok_and(|answer| answer.stdout.ends_with(" installed"))
+    let mut query = Command::new("dpkg-query");
+    query.args(["-W", "-f=${Status}", package]);
+    shell::capture(&mut query, QUERY_LIMIT)
+        .is_ok_and(|output| output.stdout.ends_with(" installed"))
 }
 
 /// Returns the file of a package whose path ends with `end`, because the first one on the `PATH`
 /// may be another.
 fn file_of(package: &str, end: &str) -> Result<PathBuf, String> {
-    let listed = shell::capture(Command::new("dpkg-query").args(["-L", package]), ASK_LIMIT)?;
+    let listed = shell::capture(Command::new("dpkg-query").args(["-L", package]), QUERY_LIMIT)?;
     // The shortest, because longer matches are parts of the documentation.
     let found = listed.stdout.lines().filter(|line| line.ends_with(end)).min_by_key(|l| l.len());
     found.map(PathBuf::from).ok_or_else(|| format!("the package {package} has no {end}"))

@@ -74,7 +74,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Limit for querying a tool for its version.
-const ASK_LIMIT: Duration = Duration::from_secs(60);
+const QUERY_LIMIT: Duration = Duration::from_secs(60);
 
 /// The factor for a test's own time limit: both sanitizers make tests ten to twenty times slower.
 const PATIENCE: &str = "20";
@@ -394,13 +394,13 @@ fn link_arguments(nightly: &Path) -> Result<Vec<String>, String> {
 
 /// Returns the path of the nightly toolchain.
 fn nightly() -> Result<PathBuf, String> {
-    let mut ask = Command::new("rustup");
-    ask.args(["run", "nightly", "rustc", "--print", "sysroot"]);
-    let answer = shell::capture(&mut ask, ASK_LIMIT)?;
-    if !answer.end.success() {
+    let mut query = Command::new("rustup");
+    query.args(["run", "nightly", "rustc", "--print", "sysroot"]);
+    let output = shell::capture(&mut query, QUERY_LIMIT)?;
+    if !output.end.success() {
         return Err("there is no nightly toolchain: `rustup toolchain install nightly`".into());
     }
-    Ok(PathBuf::from(answer.stdout.trim()))
+    Ok(PathBuf::from(output.stdout.trim()))
 }
 
 /// A test program.
@@ -439,7 +439,7 @@ fn build(sanitizer: Sanitizer, tools: &Tools) -> Result<Vec<Program>, String> {
 fn stale(sanitizer: Sanitizer, programs: &[Program]) -> Outcome {
     let mut listed = String::new();
     for program in programs {
-        listed += &shell::capture(Command::new(&program.file).arg("--list"), ASK_LIMIT)?.stdout;
+        listed += &shell::capture(Command::new(&program.file).arg("--list"), QUERY_LIMIT)?.stdout;
     }
     let left_out = LEFT_OUT.iter().filter(|(on, ..)| *on == sanitizer).map(|(_, name, _)| *name);
     let canaries = sanitizer.canaries().iter().map(|(_, _, test)| *test);

@@ -12,7 +12,7 @@ use crate::root;
 
 /// The interval between two checks of a child. Short against every limit we set, long enough to
 /// cost nothing.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns a command for the cargo that runs us, or the one on the path, started in the root.
 pub fn cargo() -> Command {
@@ -95,7 +95,7 @@ fn wait(mut child: Child, limit: Duration) -> End {
             end_with_descendants(&mut child);
             return End::TimedOut;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

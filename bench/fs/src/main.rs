@@ -37,7 +37,7 @@ pub(crate) const CONTENDERS: [(&str, &str); 6] = [
     ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
     ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
     ("blitz-threads", "the same with BLITZ_FS_INLINE=never: nothing is tried at once"),
-    ("blitz-ring", "the same with BLITZ_FS_INLINE=ring: reads at an offset by io_uring"),
+    ("blitz-ring", "the same with BLITZ_FS_INLINE=uring: reads at an offset by io_uring"),
     ("plain", "std's calls on one thread, without a runtime, and `cp`: the system's part"),
 ];
 
@@ -66,7 +66,7 @@ fn child(
         "blitz" => workloads::on_blitz(row, workers, budget),
         #[cfg(feature = "blitz")]
         "blitz-threads" | "blitz-ring" => {
-            let way = if contender == "blitz-ring" { "ring" } else { "never" };
+            let way = if contender == "blitz-ring" { "uring" } else { "never" };
             // SAFETY: the environment must not be read concurrently, and no other thread has been
             // started yet.
             unsafe { std::env::set_var("BLITZ_FS_INLINE", way) };

@@ -99,7 +99,7 @@ fn offers(machine: &Machine, page: &mut Page) {
 }
 
 fn io_uring(machine: &Machine) -> String {
-    let answer = match &machine.io_uring {
+    let status = match &machine.io_uring {
         IoUring::Works => "works",
         IoUring::Absent => "absent",
         IoUring::Forbidden => "refused to this process",
@@ -107,8 +107,8 @@ fn io_uring(machine: &Machine) -> String {
         IoUring::Unknown => "none on this system",
     };
     match machine.io_uring_disabled {
-        Some(value) => format!("{answer} (kernel.io_uring_disabled = {value})"),
-        None => answer.to_owned(),
+        Some(value) => format!("{status} (kernel.io_uring_disabled = {value})"),
+        None => status.to_owned(),
     }
 }
 
@@ -171,7 +171,7 @@ fn advice(machine: &Machine) -> Vec<String> {
                 && workers.count > cores.count
             {
                 advice.push(format!(
-                    "{name} asks for {} workers and there are {cores}: they will take turns; unset it unless that is meant",
+                    "{name} requests {} workers and there are {cores} cores: the workers will share them; unset it unless that is meant",
                     numbers::count(count)
                 ));
             }

@@ -76,19 +76,19 @@ pub(crate) async fn run(connections: usize, time: Duration) -> io::Result<Load> 
 /// Accepts this many clients, and serves until the last has disconnected. Returns the number of
 /// reads and writes.
 async fn serve(listener: TcpListener, connections: usize) -> io::Result<u64> {
-    let mut answering = JoinSet::new();
+    let mut echoes = JoinSet::new();
     for _ in 0..connections {
         let (stream, _) = listener.accept().await?;
-        answering.spawn(answer(stream));
+        echoes.spawn(echo(stream));
     }
     let mut moves = 0;
-    while let Some(ended) = answering.join_next().await {
+    while let Some(ended) = echoes.join_next().await {
         moves += ended??;
     }
     Ok(moves)
 }
 
-async fn answer(mut stream: TcpStream) -> io::Result<u64> {
+async fn echo(mut stream: TcpStream) -> io::Result<u64> {
     stream.set_nodelay(true)?;
     let mut buf = [0; ROOM];
     let mut moves = 0;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_load_answers_everybody_and_ends() {
+    fn a_short_load_serves_every_client_and_ends() {
         let load = blitz_io::run(run(3, Duration::from_millis(50))).unwrap();
         assert!(load.requests() >= 3, "each client had time for one: {load:?}");
         assert_eq!(load.wrong, 0);

@@ -31,7 +31,7 @@ const COMMANDS: [(&str, &str); 4] = [
 
 /// The command that the arguments request.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum Command {
     Tour,
     Doctor,
     Project(OsString),
@@ -43,13 +43,13 @@ enum Asked {
 
 fn main() -> ExitCode {
     match parse(std::env::args_os().skip(1).collect()) {
-        Ok(Asked::Tour) => tour::run(),
-        Ok(Asked::Doctor) => doctor::run(),
-        Ok(Asked::Project(folder)) => project::run(folder.as_ref(), doctor::colour()),
-        Ok(Asked::Bench(arguments)) => bench::run(&arguments),
-        Ok(Asked::BenchHelp) => show(bench::HELP),
-        Ok(Asked::Help) => show(&help()),
-        Ok(Asked::Version) => show(&format!("blitz {}\n", env!("CARGO_PKG_VERSION"))),
+        Ok(Command::Tour) => tour::run(),
+        Ok(Command::Doctor) => doctor::run(),
+        Ok(Command::Project(folder)) => project::run(folder.as_ref(), doctor::colour()),
+        Ok(Command::Bench(arguments)) => bench::run(&arguments),
+        Ok(Command::BenchHelp) => show(bench::HELP),
+        Ok(Command::Help) => show(&help()),
+        Ok(Command::Version) => show(&format!("blitz {}\n", env!("CARGO_PKG_VERSION"))),
         Err(complaint) => {
             eprintln!("blitz: {complaint}");
             ExitCode::from(2)
@@ -69,30 +69,30 @@ pub(crate) fn show(text: &str) -> ExitCode {
     }
 }
 
-fn parse(arguments: Vec<OsString>) -> Result<Asked, String> {
+fn parse(arguments: Vec<OsString>) -> Result<Command, String> {
     let mut arguments = arguments.into_iter();
-    let Some(first) = arguments.next() else { return Ok(Asked::Tour) };
+    let Some(first) = arguments.next() else { return Ok(Command::Tour) };
     let rest: Vec<OsString> = arguments.collect();
     let first = first.to_string_lossy();
-    let asked = match &*first {
+    let command = match &*first {
         // Handled here, because the benchmark would have to be built first, with all that it
         // compares.
         "bench" if rest.iter().any(|word| word == "--help" || word == "-h") => {
-            return Ok(Asked::BenchHelp);
+            return Ok(Command::BenchHelp);
         }
-        "bench" => return Ok(Asked::Bench(rest)),
-        "tour" => Asked::Tour,
+        "bench" => return Ok(Command::Bench(rest)),
+        "tour" => Command::Tour,
         "doctor" => match doctor_of(&rest)? {
             Some(project) => return Ok(project),
-            None => Asked::Doctor,
+            None => Command::Doctor,
         },
-        "help" | "--help" | "-h" => return Ok(Asked::Help),
-        "--version" | "-V" => Asked::Version,
+        "help" | "--help" | "-h" => return Ok(Command::Help),
+        "--version" | "-V" => Command::Version,
         unknown => return Err(unknown_command(unknown)),
     };
     match rest.first() {
-        None => Ok(asked),
-        Some(flag) if flag == "--help" || flag == "-h" => Ok(Asked::Help),
+        None => Ok(command),
+        Some(flag) if flag == "--help" || flag == "-h" => Ok(Command::Help),
         Some(extra) => Err(format!(
             "`{first}` takes no argument, and `{}` is one: leave it out",
             extra.to_string_lossy()
@@ -101,7 +101,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Asked, String> {
 }
 
 /// Parses `--project DIR` or `--project=DIR`, if present.
-fn doctor_of(rest: &[OsString]) -> Result<Option<Asked>, String> {
+fn doctor_of(rest: &[OsString]) -> Result<Option<Command>, String> {
     let Some(first) = rest.first() else { return Ok(None) };
     let joined = first.to_str().and_then(|word| word.strip_prefix("--project="));
     let (folder, more) = match joined {
@@ -110,7 +110,7 @@ fn doctor_of(rest: &[OsString]) -> Result<Option<Asked>, String> {
         None => return Ok(None),
     };
     match (folder, more) {
-        (Some(folder), None) if !folder.is_empty() => Ok(Some(Asked::Project(folder))),
+        (Some(folder), None) if !folder.is_empty() => Ok(Some(Command::Project(folder))),
         (Some(_), Some(more)) => Err(format!(
             "`doctor --project` takes one folder, and `{}` is too many: leave it out",
             more.to_string_lossy()
@@ -160,16 +160,16 @@ fn help() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, COMMANDS, distance, help, parse};
+    use super::{COMMANDS, Command, distance, help, parse};
 
-    fn parsed(line: &str) -> Result<Asked, String> {
+    fn parsed(line: &str) -> Result<Command, String> {
         parse(line.split_whitespace().map(Into::into).collect())
     }
 
     #[test]
     fn no_argument_is_the_tour() {
-        assert_eq!(parsed(""), Ok(Asked::Tour));
-        assert_eq!(parsed("tour"), Ok(Asked::Tour));
+        assert_eq!(parsed(""), Ok(Command::Tour));
+        assert_eq!(parsed("tour"), Ok(Command::Tour));
     }
 
     #[test]
@@ -178,24 +178,24 @@ mod tests {
             assert!(parsed(name).is_ok(), "{name}");
             assert!(help().contains(&format!("  {name} ")), "{name}");
         }
-        assert_eq!(parsed("--version"), Ok(Asked::Version));
-        assert_eq!(parsed("-V"), Ok(Asked::Version));
+        assert_eq!(parsed("--version"), Ok(Command::Version));
+        assert_eq!(parsed("-V"), Ok(Command::Version));
         for line in ["-h", "--help", "help", "help doctor", "doctor --help", "tour -h"] {
-            assert_eq!(parsed(line), Ok(Asked::Help), "{line}");
+            assert_eq!(parsed(line), Ok(Command::Help), "{line}");
         }
     }
 
     #[test]
     fn bench_hands_its_arguments_on_as_they_are() {
         let expected = ["--quick", "--only", "spawn"].map(Into::into).to_vec();
-        assert_eq!(parsed("bench --quick --only spawn"), Ok(Asked::Bench(expected)));
-        assert_eq!(parsed("bench --quick --help"), Ok(Asked::BenchHelp));
-        assert_eq!(parsed("bench -h"), Ok(Asked::BenchHelp));
+        assert_eq!(parsed("bench --quick --only spawn"), Ok(Command::Bench(expected)));
+        assert_eq!(parsed("bench --quick --help"), Ok(Command::BenchHelp));
+        assert_eq!(parsed("bench -h"), Ok(Command::BenchHelp));
     }
 
     #[test]
     fn doctor_takes_the_folder_of_a_project() {
-        let project = |folder: &str| Ok(Asked::Project(folder.into()));
+        let project = |folder: &str| Ok(Command::Project(folder.into()));
         assert_eq!(parsed("doctor --project ../x"), project("../x"));
         assert_eq!(parsed("doctor --project=../x"), project("../x"));
         for (line, part) in [

@@ -142,14 +142,14 @@ fn judge(package: Package, found: &Findings) -> Verdict {
     match (&real[..], &ours[..]) {
         ([], []) if found.unused.is_none() => Verdict::NotUsed,
         ([], []) => Verdict::No(vec![format!(
-            "nothing in the project asks for {name}, so its patch does nothing: take it out"
+            "no package of the project requires {name}, so its patch does nothing: take it out"
         )]),
         ([], [one, ..]) if one.version != package.ours => Verdict::No(vec![format!(
             "the {name} in force is version {}, and blitz-io's is {}: the patch points to another package, or to another version of blitz-io",
             one.version, package.ours
         )]),
         ([], _) if found.patch.is_none() => Verdict::No(vec![format!(
-            "the lock file has a {name} that no patch asks for: either a dependency names its folder, then write it as a patch in {} so that everybody gets it, or the patch was taken out, then run `cargo update -p {name}`",
+            "the lock file has a {name} that no patch provides: either a dependency names its folder, then write it as a patch in {} so that every package gets it, or the patch was taken out, then run `cargo update -p {name}`",
             found.root.display()
         )]),
         ([], _) => Verdict::InForce,
@@ -190,7 +190,7 @@ fn add(package: Package, found: &Findings, then: &str) -> String {
 fn beside(package: Package, found: &Findings, real: &Locked) -> String {
     let (name, version) = (package.name, &real.version);
     let users = match &real.users[..] {
-        [] => "somebody".to_owned(),
+        [] => "some packages".to_owned(),
         users => users.join(", "),
     };
     let first = if found.patch.is_none() {
@@ -199,7 +199,7 @@ fn beside(package: Package, found: &Findings, real: &Locked) -> String {
         ""
     };
     format!(
-        "both are there: {users} use the real {name} {version}, and a socket or a timer of one is nothing to the other; {first}run `cargo update -p {name}@{version}`, and if it stays, `cargo tree -i {name}@{version}` shows who asks for a version that {} is not",
+        "both are there: {users} use the real {name} {version}, and a socket or a timer of one is nothing to the other; {first}run `cargo update -p {name}@{version}`, and if it stays, `cargo tree -i {name}@{version}` shows which package requires a version other than {}",
         package.ours
     )
 }
@@ -228,11 +228,11 @@ fn not_taken(package: Package, found: &Findings, real: &[&Locked]) -> Vec<String
     if found.unused.is_some() {
         steps.push(if package.above_all {
             format!(
-                "if that fails, cargo names the package that stands in the way: one that the lock file holds at an older version than blitz-io needs (run `cargo update -p` for it first), or one that asks for at most some version of {name}; if it changes nothing, some package asks for a feature of {name} that blitz-io's lacks (`cargo tree -i {name} -e features`)"
+                "if that fails, cargo names the package that stands in the way: one that the lock file holds at an older version than blitz-io needs (run `cargo update -p` for it first), or one that requires at most some version of {name}; if it changes nothing, some package requires a feature of {name} that blitz-io's lacks (`cargo tree -i {name} -e features`)"
             )
         } else {
             format!(
-                "if that fails, somebody asks for a newer {name} than {}: take a newer blitz-io",
+                "if that fails, some package requires a newer {name} than {}: take a newer blitz-io",
                 package.ours
             )
         });
@@ -338,7 +338,7 @@ impl Project {
             }
             match verdict {
                 Verdict::InForce => page.row("drop-in", "in force"),
-                Verdict::NotUsed => page.row("drop-in", "nobody asks for it"),
+                Verdict::NotUsed => page.row("drop-in", "no package requires it"),
                 Verdict::No(steps) => {
                     good = false;
                     page.row("drop-in", "not in force");
@@ -408,7 +408,7 @@ fn table(file: &Path) -> Result<Table, String> {
 
 /// Returns the manifests of members, without the root's: those that the root lists, and the one
 /// that was named on the command line.
-fn members(root: &Path, asked: &Path) -> Vec<PathBuf> {
+fn members(root: &Path, given: &Path) -> Vec<PathBuf> {
     let home = root.parent().unwrap_or(Path::new("."));
     let root_table = table(root).unwrap_or_default();
     let listed = toml::at(&root_table, &["workspace"]).and_then(|it| it.get("members"));
@@ -419,7 +419,7 @@ fn members(root: &Path, asked: &Path) -> Vec<PathBuf> {
     }
     let manifests = folders.into_iter().map(|folder| folder.join("Cargo.toml"));
     let mut members: Vec<_> =
-        manifests.chain([asked.to_owned()]).filter(|it| it.is_file()).collect();
+        manifests.chain([given.to_owned()]).filter(|it| it.is_file()).collect();
     let same =
         |one: &Path, other: &Path| fs::canonicalize(one).ok() == fs::canonicalize(other).ok();
     members.retain(|member| !same(member, root));

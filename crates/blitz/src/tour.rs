@@ -222,8 +222,8 @@ impl Tour {
         let handle: JoinHandle<()> = self.runtime.spawn(async { panic!("on purpose") });
         let panicked = self.runtime.block_on(handle);
         std::panic::set_hook(hook);
-        let (holds, text) = told(panicked, |error| error.is_panic());
-        self.report.claim(holds, &format!("the joiner of the first is told: {text}"));
+        let (holds, text) = join_result(panicked, |error| error.is_panic());
+        self.report.claim(holds, &format!("joining the first returned: {text}"));
 
         let started = Arc::new(Signal::default());
         let dropped_on = Arc::new(Mutex::new(None));
@@ -241,8 +241,8 @@ impl Tour {
             handle.abort();
             handle.await
         });
-        let (holds, text) = told(aborted, |error| error.is_cancelled());
-        self.report.claim(holds, &format!("the joiner of the second is told: {text}"));
+        let (holds, text) = join_result(aborted, |error| error.is_cancelled());
+        self.report.claim(holds, &format!("joining the second returned: {text}"));
         let dropper = lock(&dropped_on).take();
         let ours = thread::current().id();
         self.report.claim(
@@ -281,12 +281,10 @@ impl Tour {
         });
         let saved = *lock(&saved);
         self.report.claim(saved, "what the shield covers ran to its end after the abort");
-        let (holds, text) = told(joined, |error| error.is_cancelled());
+        let (holds, text) = join_result(joined, |error| error.is_cancelled());
         let stopped = !*lock(&after);
-        self.report.claim(
-            holds && stopped,
-            &format!("what follows it did not; the joiner is told: {text}"),
-        );
+        self.report
+            .claim(holds && stopped, &format!("what follows it did not; joining returned: {text}"));
         self.counters();
     }
 
@@ -295,7 +293,7 @@ impl Tour {
         let before = Driver::read(&metrics);
         let loaded = self.runtime.block_on(load::run(CONNECTIONS, LOADED));
         let counted = Driver::read(&metrics).since(before);
-        let what = format!("a TCP server is asked over {CONNECTIONS} connections");
+        let what = format!("a TCP server gets requests over {CONNECTIONS} connections");
         let load = match loaded {
             Ok(load) => load,
             Err(error) => {
@@ -307,18 +305,18 @@ impl Tour {
         let rate = load.requests() as f64 / load.took.as_secs_f64();
         self.report.title(&what, &format!("{} requests a second", numbers::count(rate as u64)));
         self.report.note(&format!(
-            "an answer took {} at the median, {} at the 99th percentile; client and server share the workers",
+            "a request took {} at the median, {} at the 99th percentile; client and server share the workers",
             numbers::time(load.percentile(50)),
             numbers::time(load.percentile(99)),
         ));
         let each = |count: u64| count as f64 / load.requests().max(1) as f64;
         self.report.note(&format!(
-            "system calls a request, on both sides: {:.2} that moved bytes, {:.2} that asked for events and were told {:.2}",
+            "system calls a request, on both sides: {:.2} that moved bytes, {:.2} that waited for events and returned {:.2}",
             each(load.moves),
             each(counted.turns),
             each(counted.events),
         ));
-        let claim = format!("{} answers were what was asked", numbers::count(load.requests()));
+        let claim = format!("{} replies were correct", numbers::count(load.requests()));
         self.report.claim(load.requests() > 0 && load.wrong == 0, &claim);
         // The listener, and both ends of each connection.
         let sockets = 1 + 2 * CONNECTIONS as u64;
@@ -379,7 +377,7 @@ impl Tour {
         }
         let counted = self.counters();
         let still = counted.total(PARKED) == 0 && counted.total(POLLED) == 0;
-        self.report.claim(still, "nobody woke up to look: no poll, no park");
+        self.report.claim(still, "no worker woke up: no poll, no park");
     }
 
     /// Runs the last step: the runtime ends while tasks run that would never end.
@@ -436,9 +434,12 @@ impl Tour {
 }
 
 /// Formats a join result, and returns whether it is the one that the step expects.
-fn told<T>(joined: Result<T, JoinError>, expected: fn(&JoinError) -> bool) -> (bool, String) {
+fn join_result<T>(
+    joined: Result<T, JoinError>,
+    expected: fn(&JoinError) -> bool,
+) -> (bool, String) {
     match joined {
-        Ok(_) => (false, "that the task ended well".to_owned()),
+        Ok(_) => (false, "no error".to_owned()),
         Err(error) => (expected(&error), error.to_string()),
     }
 }

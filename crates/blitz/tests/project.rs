@@ -192,7 +192,7 @@ fn a_dependency_on_the_folder_is_no_patch() {
     let project = Project::new("dependency");
     project.app("\n[dependencies]\ntokio = { path = \"../blitz-io/dropin/tokio\" }\n");
     project.lock(&[OURS, REAL]).complains(&["both are there", "as a patch, not as a dependency"]);
-    project.lock(&[OURS]).complains(&["no patch asks for", "write it as a patch"]);
+    project.lock(&[OURS]).complains(&["no patch provides", "write it as a patch"]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ async fn count_primes(below: u64) -> usize {
 
     let mut sum = 0;
     for piece in pieces {
-        sum += piece.await.expect("counting does not panic and nobody aborts it");
+        sum += piece.await.expect("counting does not panic and is not aborted");
     }
     sum
 }

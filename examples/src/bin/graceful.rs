@@ -69,13 +69,13 @@ async fn answer(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let mut requests = LinesStream::new(BufReader::new(reader).lines());
     let mut answers = BufWriter::new(writer);
-    let mut told = false;
+    let mut said_bye = false;
     loop {
         // Waiting for the token and for a request are both cancel safe, so the `select!` loses
         // nothing.
         let request = blitz_io::select! {
-            () = token.cancelled(), if !told => {
-                told = true;
+            () = token.cancelled(), if !said_bye => {
+                said_bye = true;
                 answers.write_all(b"bye\n").await?;
                 answers.flush().await?;
                 continue;
@@ -173,7 +173,7 @@ async fn check() -> io::Result<()> {
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.finished as u64, CLIENTS + 1, "the connections, and who accepted them");
     println!("{sent} requests were sent and {sent} answered; {report}");
-    let refused = TcpStream::connect(address).await.expect_err("nobody listens any more");
+    let refused = TcpStream::connect(address).await.expect_err("the listener is closed");
     println!("a client that came later heard: {refused}");
 
     // A client that neither sends anything nor closes its connection.

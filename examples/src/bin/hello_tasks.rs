@@ -17,7 +17,7 @@ async fn main() {
     // The tasks run in any order; awaiting the handles in order restores ours.
     let mut said = Vec::new();
     for greeting in greetings {
-        said.push(greeting.await.expect("greeting does not panic and nobody aborts it"));
+        said.push(greeting.await.expect("greeting does not panic and is not aborted"));
     }
     for line in &said {
         println!("{line}");

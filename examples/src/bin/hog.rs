@@ -52,22 +52,22 @@ macro_rules! tick_beside_hogs {
 }
 
 fn main() -> io::Result<()> {
-    let (on, told) = on_blitz(Preemption::new())?;
+    let (on, stalls) = on_blitz(Preemption::new())?;
     let (off, _) = on_blitz(Preemption::disabled())?;
     let tokio = on_tokio()?;
     println!("the clock was late by, at the most:");
     println!("  with preemption     {on:?}");
     println!("  without             {off:?}");
     println!("  on Tokio            {tokio:?}");
-    let mut names: Vec<_> = told.iter().filter_map(StallReport::name).collect();
+    let mut names: Vec<_> = stalls.iter().filter_map(StallReport::name).collect();
     names.sort_unstable();
     names.dedup();
-    for stall in told.iter().take(2) {
-        println!("told: {stall}");
+    for stall in stalls.iter().take(2) {
+        println!("reported: {stall}");
     }
     assert_eq!(names, ["computes", "sleeps"], "both kinds are named");
     assert!(on < LONG, "a task has waited for the hogs");
-    assert!(off >= LONG / 2, "without preemption nobody runs beside them");
+    assert!(off >= LONG / 2, "without preemption no task runs beside them");
     assert!(tokio >= LONG / 2, "nor on Tokio");
     Ok(())
 }
@@ -81,11 +81,11 @@ fn on_blitz(preemption: Preemption) -> io::Result<(Duration, Vec<StallReport>)> 
     ) -> io::Result<blitz_io::task::JoinHandle<()>> {
         blitz_io::task::Builder::new().name(name).spawn(hog)
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut builder = blitz_io::runtime::Builder::new_multi_thread();
-    builder.preemption(preemption).on_task_stall(move |stall| drop(tell.send(stall.clone())));
+    builder.preemption(preemption).on_task_stall(move |stall| drop(sender.send(stall.clone())));
     let late = tick_beside_hogs!(blitz_io, builder, spawn);
-    Ok((late, told.try_iter().collect()))
+    Ok((late, receiver.try_iter().collect()))
 }
 
 fn on_tokio() -> io::Result<Duration> {

@@ -48,7 +48,7 @@ async fn cancel_a_fiber() {
     let held = kept.clone();
     let waits = move || {
         let _held = held;
-        began.send(()).expect("somebody waits for it");
+        began.send(()).expect("the receiver waits for it");
         fiber::wait(std::future::pending::<()>());
     };
     // SAFETY: obligations 1 and 2 are not to wait in an initialiser or in a scope of a

@@ -50,7 +50,7 @@ async fn main() {
         let (account, progress) = (account.clone(), progress.clone());
         workers.spawn(async move {
             while let Some(number) = jobs.recv().await {
-                let permit = permits.acquire().await.expect("nobody closes it");
+                let permit = permits.acquire().await.expect("it is never closed");
                 let square = number * number;
                 drop(permit);
                 let mut account = account.lock().await;

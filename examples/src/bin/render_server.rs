@@ -133,7 +133,7 @@ fn asked_for(path: &str) -> Result<Size, String> {
 }
 
 async fn render(size: Size, studio: Arc<Studio>) -> Response<Full<Bytes>> {
-    let place = studio.places.clone().acquire_owned().await.expect("nobody closes it");
+    let place = studio.places.clone().acquire_owned().await.expect("it is never closed");
     let drawn = parallel::run(move || {
         // The closure owns the permit, not the handler: a disconnect gives the permit back only if
         // the picture was not begun.

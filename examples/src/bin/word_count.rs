@@ -33,7 +33,7 @@ type Counts = HashMap<String, u64>;
 fn main() -> ExitCode {
     assert!(
         rayon::scope(|_| blitz_io::parallel::current_thread_index()).is_some(),
-        "rayon does not run on our pool: `cargo tree --workspace -i rayon-core` tells on which"
+        "rayon does not run on our pool: `cargo tree --workspace -i rayon-core` shows on which"
     );
     let mut failures = Vec::new();
     let files = files(named_or_documents(), &mut failures);

@@ -61,18 +61,18 @@ pub(crate) fn main() -> ExitCode {
 /// Restarts this program if options must be in the environment and are not, because the runtime
 /// reads it only once. Returns only if there is nothing to do, or with an error.
 fn with_environment(options: &Options) -> Option<std::io::Error> {
-    let wishes = [("BLITZ_BARRIER", &options.guard), ("BLITZ_IO_BACKEND", &options.backend)];
-    let missing = |(name, wish): &(&str, &Option<String>)| {
-        wish.as_ref().is_some_and(|wish| env::var(name).ok().as_ref() != Some(wish))
+    let settings = [("BLITZ_BARRIER", &options.guard), ("BLITZ_IO_BACKEND", &options.backend)];
+    let missing = |(name, setting): &(&str, &Option<String>)| {
+        setting.as_ref().is_some_and(|setting| env::var(name).ok().as_ref() != Some(setting))
     };
-    if !wishes.iter().any(missing) {
+    if !settings.iter().any(missing) {
         return None;
     }
     let mut command = Command::new(env::current_exe().ok()?);
     command.args(env::args_os().skip(1));
-    for (name, wish) in wishes {
-        if let Some(wish) = wish {
-            command.env(name, wish);
+    for (name, setting) in settings {
+        if let Some(setting) = setting {
+            command.env(name, setting);
         }
     }
     Some(command.exec())

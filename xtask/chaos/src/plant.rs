@@ -4,7 +4,7 @@ use std::{fs::File, mem, process::Command, sync::Arc, thread, time::Duration};
 
 use crate::{
     ledger::Kind,
-    world::{Here, World},
+    world::{StepContext, World},
 };
 
 /// A defect.
@@ -47,8 +47,8 @@ impl Plant {
     }
 
     /// Plants the defect, on the outermost runtime of a round.
-    pub(crate) async fn plant(self, here: &Here) {
-        let world: &Arc<World> = &here.world;
+    pub(crate) async fn plant(self, cx: &StepContext) {
+        let world: &Arc<World> = &cx.world;
         match self {
             Plant::LostTask => {
                 let token = world.token(Kind::Task);

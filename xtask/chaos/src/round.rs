@@ -91,11 +91,11 @@ fn settle(world: &Arc<World>, base: &Base, watch: &Watch) {
     check_locks(world);
 }
 
-/// Polls `look` until it returns nothing, or the time is over; returns what is left.
-fn wait_until_empty(until: Instant, look: impl Fn() -> Vec<String>) -> Vec<String> {
+/// Polls `check` until it returns nothing, or the time is over; returns what is left.
+fn wait_until_empty(until: Instant, check: impl Fn() -> Vec<String>) -> Vec<String> {
     let mut pause = Duration::from_micros(100);
     loop {
-        let left = look();
+        let left = check();
         if left.is_empty() || Instant::now() > until {
             return left;
         }

@@ -139,13 +139,13 @@ impl World {
 
 /// The place where a step runs.
 #[derive(Clone)]
-pub(crate) struct Here {
+pub(crate) struct StepContext {
     pub(crate) world: Arc<World>,
     /// Set before the end of the step's runtime begins.
     ending: Arc<AtomicBool>,
 }
 
-impl Here {
+impl StepContext {
     pub(crate) fn new(world: Arc<World>) -> Self {
         Self { world, ending: Arc::default() }
     }

@@ -6,10 +6,10 @@ use blitz_io::runtime::machine::Machine;
 
 use crate::{
     flavour::Flavour,
+    interrupt,
+    outcome::{Outcome, Verdict},
     scenarios::ALL,
     soak,
-    told::{Told, Verdict},
-    urge,
 };
 
 /// The exit code of a scenario that could not run; automake's number, which other tools know too.
@@ -18,25 +18,24 @@ const SKIPPED: u8 = 77;
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [first, program @ ..] = &arguments[..]
-        && first == "urge"
+        && first == "interrupt"
     {
-        return urge::main(program);
+        return interrupt::main(program);
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
         ["list"] => return list(),
         ["run", name, flavour] => run(name, flavour),
         ["soak", seconds, flavour] => soak(seconds, flavour),
-        _ => {
-            Err("say `list`, `run NAME FLAVOUR`, `soak SECONDS FLAVOUR` or `urge PROGRAM …`".into())
-        }
+        _ => Err("say `list`, `run NAME FLAVOUR`, `soak SECONDS FLAVOUR` or `interrupt PROGRAM …`"
+            .into()),
     };
     match verdict {
-        Ok(Told::Passed(what)) => {
+        Ok(Outcome::Passed(what)) => {
             println!("passed: {what}");
             ExitCode::SUCCESS
         }
-        Ok(Told::Skipped(why)) => {
+        Ok(Outcome::Skipped(why)) => {
             println!("skipped: {why}");
             ExitCode::from(SKIPPED)
         }
@@ -61,10 +60,10 @@ fn run(name: &str, flavour: &str) -> Verdict {
     let Some(scenario) = ALL.iter().find(|scenario| scenario.name == name) else {
         return Err(format!("no scenario is called `{name}`: `list` names them"));
     };
-    // A backend that is forced by the environment may be refused here; the scenario `no_ring` tests
-    // that.
+    // A backend that is forced by the environment may be refused here; the scenario `no-uring`
+    // tests that.
     match Machine::probe().io_backend {
-        Err(why) if scenario.only.is_none() => Ok(Told::Skipped(why)),
+        Err(why) if scenario.only.is_none() => Ok(Outcome::Skipped(why)),
         _ => (scenario.run)(flavour.parse()?),
     }
 }

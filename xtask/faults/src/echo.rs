@@ -12,14 +12,14 @@ use blitz_io::{
     time,
 };
 
-use crate::told::While;
+use crate::outcome::During;
 
 /// The time that a client waits for a reply that must come. Far above what a loaded machine needs,
 /// below every limit of a scenario, so that a hang is reported with its place.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Any port on the loopback interface.
-pub(crate) const HERE: (&str, u16) = ("127.0.0.1", 0);
+pub(crate) const LOOPBACK: (&str, u16) = ("127.0.0.1", 0);
 
 pub(crate) fn message(id: u64, number: u64) -> [u8; 16] {
     let mut message = [0; 16];
@@ -42,7 +42,7 @@ pub(crate) async fn serve(mut stream: TcpStream) -> io::Result<()> {
 
 /// Starts a server on the current runtime; it ends with its task.
 pub(crate) async fn server() -> Result<(SocketAddr, JoinHandle<String>), String> {
-    let listener = TcpListener::bind(HERE).await.during("bind")?;
+    let listener = TcpListener::bind(LOOPBACK).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
     let task = blitz_io::spawn(async move {
         loop {

@@ -1,11 +1,11 @@
-//! The program behind `cargo xtask faults`, `cargo xtask soak` and `cargo xtask urge`: one scenario
-//! in one process.
+//! The program behind `cargo xtask faults`, `cargo xtask soak` and `cargo xtask interrupt`: one
+//! scenario in one process.
 //!
 //! `faults list` names the scenarios; `faults run NAME FLAVOUR` runs one, `faults soak SECONDS
-//! FLAVOUR` the soak, and `faults urge PROGRAM …` a program to whose threads it sends signals. The
-//! event backend is chosen as everywhere, by `BLITZ_IO_BACKEND`. The last line that is printed says
-//! what was found. The exit code is 0 if it passed, 77 if it could not be tried here, and 1 if it
-//! failed.
+//! FLAVOUR` the soak, and `faults interrupt PROGRAM …` a program to whose threads it sends signals.
+//! The event backend is chosen as everywhere, by `BLITZ_IO_BACKEND`. The last line that is printed
+//! says what was found. The exit code is 0 if it passed, 77 if it could not be tried here, and 1 if
+//! it failed.
 //!
 //! A scenario may change its process irrevocably: limits, system call filters, signals. So each has
 //! a process to itself, and the program that starts it enforces its time limit.
@@ -13,7 +13,7 @@
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
-mod told;
+mod outcome;
 #[cfg(target_os = "linux")]
 mod flavour;
 #[cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ mod scenarios;
 #[cfg(target_os = "linux")]
 mod soak;
 #[cfg(target_os = "linux")]
-mod urge;
+mod interrupt;
 #[cfg(target_os = "linux")]
 mod command;
 

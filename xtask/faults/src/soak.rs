@@ -10,7 +10,7 @@
 //! would stall with them.
 //!
 //! # Checked by
-//! `who_stands_still_is_told`, `a_frame_that_comes_twice_is_seen`
+//! `a_client_that_stands_still_is_reported`, `a_frame_that_comes_twice_is_seen`
 
 use std::{
     fmt, io,
@@ -34,7 +34,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 /// The number of concurrent clients. Picked: more than workers, few enough for two cores.
@@ -42,7 +42,7 @@ const CLIENTS: usize = 48;
 /// The time without progress that counts as a stall.
 const STALL: Duration = Duration::from_secs(1);
 /// The interval at which the watch thread checks.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// If the watch thread itself is this late, the machine was held up and a stall proves nothing.
 const HELD_UP: Duration = Duration::from_millis(400);
 /// The growth of memory that is allowed in the last third: allocators keep a little more now and
@@ -73,7 +73,7 @@ pub(crate) fn soak(length: Duration, flavour: Flavour) -> Verdict {
         return Err(why);
     }
     ensure!(shared.figures.all_happened(), "some kind of event never came: {}", shared.figures);
-    Ok(Told::Passed(format!("{}; {watched}", shared.figures)))
+    Ok(Outcome::Passed(format!("{}; {watched}", shared.figures)))
 }
 
 /// The state that all tasks and the watch thread share.
@@ -167,7 +167,7 @@ impl Chance {
 
 /// Runs the clients until the time is over, and waits for them.
 async fn clients(shared: Arc<Shared>, until: Instant) -> Result<(), String> {
-    let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+    let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
     let seen = shared.clone();
     let server = blitz_io::spawn(async move {
@@ -197,7 +197,7 @@ async fn clients(shared: Arc<Shared>, until: Instant) -> Result<(), String> {
     server.abort();
     match server.await {
         Err(why) if why.is_cancelled() => Ok(()),
-        _ => Err("the server ended before it was told".into()),
+        _ => Err("the server ended too early".into()),
     }
 }
 
@@ -384,7 +384,7 @@ fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
     let (mut early, mut late) = (Most::default(), Most::default());
     let (mut longest, mut looked) = (Duration::ZERO, Instant::now());
     while !shared.is_over() {
-        thread::sleep(LOOK);
+        thread::sleep(CHECK_INTERVAL);
         let held_up = looked.elapsed() > HELD_UP;
         looked = Instant::now();
         for (slot, (steps, at)) in moved.iter_mut().enumerate() {
@@ -413,7 +413,7 @@ fn watch(shared: &Shared, length: Duration) -> Result<String, String> {
     let more = late.descriptors.saturating_sub(early.descriptors);
     ensure!(more <= 2 * CLIENTS, "{more} descriptors more in the last third");
     Ok(format!(
-        "nobody stood still for more than {longest:?}, {} MiB, {} descriptors at most",
+        "no client stood still for more than {longest:?}, {} MiB, {} descriptors at most",
         late.memory.max(early.memory) >> 20,
         late.descriptors.max(early.descriptors)
     ))
@@ -446,7 +446,7 @@ mod tests {
     use crate::{echo, flavour::Flavour};
 
     #[test]
-    fn who_stands_still_is_told() {
+    fn a_client_that_stands_still_is_reported() {
         let shared = Shared::new();
         let why = watch(&shared, Duration::from_secs(60)).unwrap_err();
         assert!(why.contains("stood still"), "{why}");
@@ -457,7 +457,7 @@ mod tests {
     fn a_frame_that_comes_twice_is_seen() {
         let shared = Arc::new(Shared::new());
         Flavour::OneThread.runtime().unwrap().block_on(async {
-            let listener = TcpListener::bind(echo::HERE).await.unwrap();
+            let listener = TcpListener::bind(echo::LOOPBACK).await.unwrap();
             let mut client = echo::connect(listener.local_addr().unwrap()).await.unwrap();
             let (stream, _) = listener.accept().await.unwrap();
             client.write_all(&frame(5, 0, 100)).await.unwrap();

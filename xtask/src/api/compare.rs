@@ -75,13 +75,13 @@ fn keeps(ours: &str, theirs: &str) -> bool {
         return false;
     }
     let (ours, theirs) = (bounds(our_bounds), bounds(their_bounds));
-    let asks = |(subject, bound): &(&str, &str)| {
+    let requires = |(subject, bound): &(&str, &str)| {
         bound.starts_with('?') || theirs.contains(&(*subject, *bound))
     };
     let allows = |(subject, bound): &(&str, &str)| {
         !bound.starts_with('?') || ours.contains(&(*subject, *bound))
     };
-    ours.iter().all(asks) && theirs.iter().all(allows)
+    ours.iter().all(requires) && theirs.iter().all(allows)
 }
 
 /// Returns true if the texts are equal wherever theirs has public names.

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The interval between two checks of a process. Most cases end within a few of these.
-const LOOK: Duration = Duration::from_millis(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
 
 /// Directories for one case at a time; removed when dropped.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ fn wait(mut child: Child, limit: Duration) -> Result<End, String> {
         if start.elapsed() >= limit {
             break End::Hang(limit);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     };
     end_group(group);
     // After a hang; an error means that it has ended already.

@@ -10,12 +10,12 @@ pub const SAFE: &[&str] = &[];
 
 /// Checks that every Rust file starts with a `//!` header.
 pub fn story(files: &[File]) -> Vec<Finding> {
-    let told = |file: &File| match &file.source {
+    let has_story = |file: &File| match &file.source {
         Some(source) => source.story().first().is_some_and(|line| !line.is_empty()),
         None => true,
     };
     let what = "a file starts with its story: `//!` and one line on what it is";
-    files.iter().filter(|file| !told(file)).map(|file| file.finding(0, what)).collect()
+    files.iter().filter(|file| !has_story(file)).map(|file| file.finding(0, what)).collect()
 }
 
 /// A name in backticks after 'Checked by'.

@@ -9,7 +9,7 @@
 
 use std::{io, path::Path};
 
-use super::offload::on_paths;
+use super::asyncify::asyncify_paths;
 
 /// Copies the content and the permissions of one file to another, and returns the number of bytes
 /// copied.
@@ -41,7 +41,7 @@ use super::offload::on_paths;
 /// # }).unwrap();
 /// ```
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<u64, io::Error> {
-    on_paths((from, to), system::copy).await
+    asyncify_paths((from, to), system::copy).await
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -69,15 +69,15 @@ pub(super) mod system {
     const VARIABLE: &str = "BLITZ_FS_COPY";
 
     /// Number of bytes requested per range copy: as many as the kernel accepts.
-    const RANGE: usize = 1 << 30;
+    const MAX_RANGE: usize = 1 << 30;
 
     /// Number of bytes that are read and then written at a time, chosen so that they stay in the L2
     /// cache: twice as many took twice the time on a machine with 512 KiB of L2.
-    const PIECE: usize = 128 * 1024;
+    const CHUNK_SIZE: usize = 128 * 1024;
 
     /// The methods of copying, best first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    pub(crate) enum Way {
+    pub(crate) enum CopyMethod {
         Clone,
         Range,
         Plain,
@@ -87,16 +87,16 @@ pub(super) mod system {
     ///
     /// # Panics
     /// If the variable has a value that is not one of the documented ones.
-    fn first_way() -> Way {
-        static FIRST: OnceLock<Way> = OnceLock::new();
+    fn first_method() -> CopyMethod {
+        static FIRST: OnceLock<CopyMethod> = OnceLock::new();
         *FIRST.get_or_init(|| {
-            let wish = std::env::var_os(VARIABLE).unwrap_or_default();
-            match wish.to_str() {
-                Some("" | "auto" | "clone") => Way::Clone,
-                Some("range") => Way::Range,
-                Some("plain") => Way::Plain,
+            let value = std::env::var_os(VARIABLE).unwrap_or_default();
+            match value.to_str() {
+                Some("" | "auto" | "clone") => CopyMethod::Clone,
+                Some("range") => CopyMethod::Range,
+                Some("plain") => CopyMethod::Plain,
                 _ => panic!(
-                    "the environment variable {VARIABLE} is {wish:?}: it may be `auto`, `clone`, \
+                    "the environment variable {VARIABLE} is {value:?}: it may be `auto`, `clone`, \
                      `range` or `plain`"
                 ),
             }
@@ -104,13 +104,13 @@ pub(super) mod system {
     }
 
     pub(super) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
-        copy_by(first_way(), from, to)
+        copy_by(first_method(), from, to)
     }
 
-    fn copy_by(first: Way, from: &Path, to: &Path) -> io::Result<u64> {
+    fn copy_by(first: CopyMethod, from: &Path, to: &Path) -> io::Result<u64> {
         let source = File::open(from)?;
-        let known = source.metadata()?;
-        if !known.is_file() {
+        let source_metadata = source.metadata()?;
+        if !source_metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "the source is no regular file: read it and write what it says",
@@ -118,40 +118,42 @@ pub(super) mod system {
         }
         // Not truncated yet, because the target may turn out to be the source.
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(known.mode());
+        options.write(true).create(true).truncate(false).mode(source_metadata.mode());
         let target = options.open(to)?;
-        let there = target.metadata()?;
-        if (there.dev(), there.ino()) == (known.dev(), known.ino()) {
+        let target_metadata = target.metadata()?;
+        if (target_metadata.dev(), target_metadata.ino())
+            == (source_metadata.dev(), source_metadata.ino())
+        {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "both are the same file: nothing was changed",
             ));
         }
-        if there.is_file() {
+        if target_metadata.is_file() {
             // A newly created target is not truncated, because ext4 takes a truncation to zero for
             // a replacement of the content and writes all of it to the disk on close. If the source
             // is empty, nothing will be written, but the modification time must change all the
             // same.
-            if there.len() > 0 || known.len() == 0 {
+            if target_metadata.len() > 0 || source_metadata.len() == 0 {
                 target.set_len(0)?;
             }
             // An existing target may have other permissions, and a new one lacks those that the
             // umask removed.
-            target.set_permissions(PermissionsExt::from_mode(known.mode() & 0o7777))?;
+            target.set_permissions(PermissionsExt::from_mode(source_metadata.mode() & 0o7777))?;
         }
-        move_content(first, &source, &target, known.len())
+        move_content(first, &source, &target, source_metadata.len())
     }
 
     /// Tries the methods in order, starting with `first`, and returns the number of bytes copied. A
     /// clone copies everything or nothing; each later method continues where the previous one
     /// stopped, because all of them move the cursors.
-    fn move_content(first: Way, source: &File, target: &File, size: u64) -> io::Result<u64> {
-        if first <= Way::Clone && size > 0 && raw::clone_blocks(source, target).is_ok() {
+    fn move_content(first: CopyMethod, source: &File, target: &File, size: u64) -> io::Result<u64> {
+        if first <= CopyMethod::Clone && size > 0 && raw::clone_blocks(source, target).is_ok() {
             return Ok(size);
         }
         let mut copied = 0;
         // Files with content that is generated on read report a size of zero.
-        if first <= Way::Range && size > 0 {
+        if first <= CopyMethod::Range && size > 0 {
             copied = copy_ranges(source, target)?;
         }
         // The range copy may have stopped before the end of the file.
@@ -163,7 +165,7 @@ pub(super) mod system {
     fn copy_ranges(source: &File, target: &File) -> io::Result<u64> {
         let mut copied = 0;
         loop {
-            match raw::copy_range(source, target, RANGE) {
+            match raw::copy_range(source, target, MAX_RANGE) {
                 Ok(0) => return Ok(copied),
                 Ok(count) => copied += count as u64,
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
@@ -182,7 +184,7 @@ pub(super) mod system {
     }
 
     fn copy_plain(mut source: &File, mut target: &File) -> io::Result<u64> {
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; CHUNK_SIZE];
         let mut copied = 0;
         loop {
             match source.read(&mut piece) {
@@ -201,9 +203,9 @@ pub(super) mod system {
     mod tests {
         use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-        use super::{PIECE, Way, copy_by};
+        use super::{CHUNK_SIZE, CopyMethod, copy_by};
 
-        const WAYS: [Way; 3] = [Way::Clone, Way::Range, Way::Plain];
+        const WAYS: [CopyMethod; 3] = [CopyMethod::Clone, CopyMethod::Range, CopyMethod::Plain];
 
         fn content(size: usize) -> Vec<u8> {
             (0..size).map(|at| (at % 251) as u8).collect()
@@ -213,7 +215,7 @@ pub(super) mod system {
         fn every_way_copies_all_and_the_permissions() {
             let dir = tempfile::tempdir().unwrap();
             let (from, to) = (dir.path().join("from"), dir.path().join("to"));
-            for size in [0, 1, 4096, PIECE, 3 * PIECE + 5] {
+            for size in [0, 1, 4096, CHUNK_SIZE, 3 * CHUNK_SIZE + 5] {
                 fs::write(&from, content(size)).unwrap();
                 fs::set_permissions(&from, PermissionsExt::from_mode(0o640)).unwrap();
                 for way in WAYS {
@@ -240,23 +242,24 @@ pub(super) mod system {
 
         #[test]
         fn every_way_copies_to_another_file_system() {
-            let (Ok(here), Ok(there)) = (tempfile::tempdir(), tempfile::tempdir_in("/dev/shm"))
+            let (Ok(here), Ok(target_metadata)) =
+                (tempfile::tempdir(), tempfile::tempdir_in("/dev/shm"))
             else {
                 println!("skipped: there is no second file system at /dev/shm");
                 return;
             };
-            let (from, to) = (here.path().join("from"), there.path().join("to"));
-            fs::write(&from, content(PIECE + 1)).unwrap();
+            let (from, to) = (here.path().join("from"), target_metadata.path().join("to"));
+            fs::write(&from, content(CHUNK_SIZE + 1)).unwrap();
             // Containers often limit it to 64 KiB.
-            let room = fs::write(there.path().join("room"), content(PIECE + 1));
+            let room = fs::write(target_metadata.path().join("room"), content(CHUNK_SIZE + 1));
             if room.is_err_and(|why| why.kind() == std::io::ErrorKind::StorageFull) {
-                println!("skipped: /dev/shm has no room for {} bytes", PIECE + 1);
+                println!("skipped: /dev/shm has no room for {} bytes", CHUNK_SIZE + 1);
                 return;
             }
-            fs::remove_file(there.path().join("room")).unwrap();
+            fs::remove_file(target_metadata.path().join("room")).unwrap();
             for way in WAYS {
-                assert_eq!(copy_by(way, &from, &to).unwrap(), PIECE as u64 + 1, "{way:?}");
-                assert!(fs::read(&to).unwrap() == content(PIECE + 1), "{way:?}");
+                assert_eq!(copy_by(way, &from, &to).unwrap(), CHUNK_SIZE as u64 + 1, "{way:?}");
+                assert!(fs::read(&to).unwrap() == content(CHUNK_SIZE + 1), "{way:?}");
             }
         }
 

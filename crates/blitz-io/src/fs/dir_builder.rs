@@ -4,7 +4,7 @@
 
 use std::{io, path::Path};
 
-use super::offload::on_path;
+use super::asyncify::asyncify_path;
 
 /// Builder that creates directories with various options.
 ///
@@ -96,6 +96,6 @@ impl DirBuilder {
         if let Some(mode) = self.mode {
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
         }
-        on_path(path, move |path| builder.create(path)).await
+        asyncify_path(path, move |path| builder.create(path)).await
     }
 }

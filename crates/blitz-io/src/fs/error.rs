@@ -13,7 +13,7 @@ use crate::task::JoinError;
 /// Returns the error for an operation on an open file or directory after its job was cancelled or
 /// panicked.
 #[cold]
-pub(super) fn lost(why: &JoinError) -> io::Error {
+pub(super) fn job_lost(why: &JoinError) -> io::Error {
     io::Error::other(if why.is_cancelled() {
         "the runtime has shut down before this file operation was done: do it on one that runs"
     } else {
@@ -24,6 +24,6 @@ pub(super) fn lost(why: &JoinError) -> io::Error {
 /// Returns the error for an operation that could not start or finish because its runtime has shut
 /// down. The text is Tokio's, because programs and Tokio's own tests compare with it.
 #[cold]
-pub(super) fn ended() -> io::Error {
+pub(super) fn job_failed() -> io::Error {
     io::Error::other("background task failed")
 }

@@ -7,10 +7,10 @@
 //! # Shared cursors
 //! `try_clone` makes a second file with the same cursor, and the kernel locks the cursor of a file
 //! during a read or a write. So an inline read could block behind a job of the clone. Both files
-//! therefore share a [`Gate`]: a job holds it during its system call, and code that must not block
-//! only tries to take it, and becomes a job itself if the gate is held. Only regular files and
-//! directories have such a cursor. Files without one (terminals, pipes, sockets, devices) have no
-//! gate, so a read that waits for bytes does not keep a clone from writing.
+//! therefore share a [`CursorLock`]: a job holds it during its system call, and code that must not
+//! block only tries to take it, and becomes a job itself if the lock is held. Only regular files
+//! and directories have such a cursor. Files without one (terminals, pipes, sockets, devices) have
+//! no such lock, so a read that waits for bytes does not keep a clone from writing.
 //!
 //! # Checked by
 //! `clones_have_one_cursor`, `a_clone_writes_while_another_waits_in_a_read`,
@@ -35,9 +35,9 @@ use std::{
 
 use super::{
     FileTimes, OpenOptions,
-    inline::{self, Filled, Nature},
-    offload::{need_runtime, offload},
-    state::{Gate, Inner, Outcome},
+    asyncify::{asyncify, need_runtime},
+    inline::{self, Filled, InlineSupport},
+    state::{CursorLock, Inner, JobResult},
 };
 use crate::{
     engine::work::task::budget,
@@ -47,7 +47,7 @@ use crate::{
 
 /// Maximum number of bytes per job, the same as Tokio's. Bounds how much memory a file holds and
 /// how long one job takes.
-const MOST: usize = 2 * 1024 * 1024;
+const DEFAULT_MAX_BUF_SIZE: usize = 2 * 1024 * 1024;
 
 /// Handle to an open file on the file system.
 ///
@@ -94,9 +94,10 @@ pub struct File {
     inner: Mutex<Inner>,
     max_buf_size: usize,
     /// `Unknown` until the first read or seek.
-    nature: Nature,
-    /// The nature found by methods that have only a shared reference, while `nature` is `Unknown`.
-    looked: OnceLock<Nature>,
+    support: InlineSupport,
+    /// The support found by methods that have only a shared reference, while `support` is
+    /// `Unknown`.
+    probed: OnceLock<InlineSupport>,
 }
 
 impl File {
@@ -209,16 +210,16 @@ impl File {
     /// # }).unwrap();
     /// ```
     pub fn from_std(std: StdFile) -> File {
-        Self::with_nature(std, Nature::Unknown)
+        Self::with_support(std, InlineSupport::Unknown)
     }
 
-    pub(super) fn with_nature(std: StdFile, nature: Nature) -> Self {
+    pub(super) fn with_support(std: StdFile, support: InlineSupport) -> Self {
         Self {
             std: Arc::new(std),
-            inner: Mutex::new(Inner::new(Gate::default())),
-            max_buf_size: MOST,
-            nature,
-            looked: OnceLock::new(),
+            inner: Mutex::new(Inner::new(CursorLock::default())),
+            max_buf_size: DEFAULT_MAX_BUF_SIZE,
+            support,
+            probed: OnceLock::new(),
         }
     }
 
@@ -226,17 +227,17 @@ impl File {
         &self.std
     }
 
-    /// Returns the file's nature, and determines it first if it is not known yet.
-    pub(super) fn settled_nature(&self) -> Nature {
-        match self.nature {
-            Nature::Unknown => *self.looked.get_or_init(|| inline::look_at(&self.std)),
-            known => known,
+    /// Returns the support for inline reads, and probes it first if it is not known yet.
+    pub(super) fn probed_support(&self) -> InlineSupport {
+        match self.support {
+            InlineSupport::Unknown => *self.probed.get_or_init(|| inline::probe(&self.std)),
+            support => support,
         }
     }
 
     /// Waits until no operation of this file is in progress. The error of a write is kept for
     /// later.
-    async fn settle(&self) {
+    async fn wait_idle(&self) {
         let mut inner = self.inner.lock().await;
         poll_fn(|cx| inner.poll_idle(cx)).await;
     }
@@ -269,9 +270,9 @@ impl File {
     /// # }).unwrap();
     /// ```
     pub async fn sync_all(&self) -> io::Result<()> {
-        self.settle().await;
+        self.wait_idle().await;
         let std = self.std.clone();
-        offload(move || std.sync_all()).await
+        asyncify(move || std.sync_all()).await
     }
 
     /// Waits for all writes so far, then has the system write the content to the disk. Unlike
@@ -297,9 +298,9 @@ impl File {
     /// # }).unwrap();
     /// ```
     pub async fn sync_data(&self) -> io::Result<()> {
-        self.settle().await;
+        self.wait_idle().await;
         let std = self.std.clone();
-        offload(move || std.sync_data()).await
+        asyncify(move || std.sync_data()).await
     }
 
     /// Truncates the file to `size`, or extends it with zeros. Waits first for writes that are in
@@ -327,9 +328,9 @@ impl File {
     pub async fn set_len(&self, size: u64) -> io::Result<()> {
         let mut inner = self.inner.lock().await;
         poll_fn(|cx| inner.poll_idle(cx)).await;
-        inner.begin_cut(&self.std, size);
-        match poll_fn(|cx| inner.poll_outcome(cx)).await? {
-            Some(Outcome::Cut(result)) => result,
+        inner.begin_truncate(&self.std, size);
+        match poll_fn(|cx| inner.poll_job(cx)).await? {
+            Some(JobResult::Truncate(result)) => result,
             _ => unreachable!("we have the lock, and began to cut"),
         }
     }
@@ -351,18 +352,18 @@ impl File {
     /// # }).unwrap();
     /// ```
     pub async fn metadata(&self) -> io::Result<Metadata> {
-        if self.nature == Nature::Local {
+        if self.support == InlineSupport::Local {
             need_runtime()?;
             poll_fn(budget::poll_proceed).await.spend();
-            let known = self.std.metadata();
+            let metadata = self.std.metadata();
             // With an accepted write still pending, the query must go behind it: see
-            // `unwritten.rs`.
-            if !known.as_ref().is_ok_and(inline::is_awaited) {
-                return known;
+            // `pending_writes.rs`.
+            if !metadata.as_ref().is_ok_and(inline::has_pending_write) {
+                return metadata;
             }
         }
         let std = self.std.clone();
-        offload(move || std.metadata()).await
+        asyncify(move || std.metadata()).await
     }
 
     /// Creates a second handle to the same open file, which shares its cursor. Waits first for the
@@ -392,19 +393,21 @@ impl File {
         let mut inner = self.inner.lock().await;
         poll_fn(|cx| inner.poll_idle(cx)).await;
         need_runtime()?;
-        let (std, has_cursor) = if self.nature == Nature::Local || inner.gate.is_shared() {
-            (self.std.try_clone()?, true)
-        } else {
-            let std = self.std.clone();
-            offload(move || Ok((std.try_clone()?, inline::has_cursor(&std)))).await?
-        };
-        let gate = if has_cursor { inner.gate.share() } else { Gate::default() };
+        let (std, has_cursor) =
+            if self.support == InlineSupport::Local || inner.cursor_lock.is_shared() {
+                (self.std.try_clone()?, true)
+            } else {
+                let std = self.std.clone();
+                asyncify(move || Ok((std.try_clone()?, inline::has_cursor(&std)))).await?
+            };
+        let cursor_lock =
+            if has_cursor { inner.cursor_lock.share() } else { CursorLock::default() };
         Ok(Self {
             std: Arc::new(std),
-            inner: Mutex::new(Inner::new(gate)),
+            inner: Mutex::new(Inner::new(cursor_lock)),
             max_buf_size: self.max_buf_size,
-            nature: self.nature,
-            looked: OnceLock::new(),
+            support: self.support,
+            probed: OnceLock::new(),
         })
     }
 
@@ -433,7 +436,7 @@ impl File {
     pub async fn into_std(mut self) -> StdFile {
         let inner = self.inner.get_mut();
         poll_fn(|cx| inner.poll_idle(cx)).await;
-        inner.settle_cursor(&self.std);
+        inner.restore_cursor(&self.std);
         Arc::try_unwrap(self.std).unwrap_or_else(|shared| {
             shared.try_clone().expect("a second number for a file that a thread is still using")
         })
@@ -461,7 +464,7 @@ impl File {
         let inner = self.inner.get_mut();
         match Arc::try_unwrap(self.std) {
             Ok(std) => {
-                inner.settle_cursor(&std);
+                inner.restore_cursor(&std);
                 Ok(std)
             }
             Err(shared) => {
@@ -492,7 +495,7 @@ impl File {
     /// ```
     pub async fn set_permissions(&self, perm: Permissions) -> io::Result<()> {
         let std = self.std.clone();
-        offload(move || std.set_permissions(perm)).await
+        asyncify(move || std.set_permissions(perm)).await
     }
 
     /// Changes the timestamps of the file. Waits first for the operation that is in progress,
@@ -517,9 +520,9 @@ impl File {
     /// # }).unwrap();
     /// ```
     pub async fn set_times(&self, times: FileTimes) -> io::Result<()> {
-        self.settle().await;
+        self.wait_idle().await;
         let std = self.std.clone();
-        offload(move || std.set_times(times.into_std())).await
+        asyncify(move || std.set_times(times.into_std())).await
     }
 
     /// Changes the time of the file's last modification.
@@ -586,19 +589,19 @@ impl File {
 
     /// Reads inline what lies in the page cache, and returns how far that went.
     #[inline]
-    fn read_at_once(&mut self, into: &mut ReadBuf<'_>, most: usize) -> Filled {
-        let (std, nature) = (&self.std, &mut self.nature);
-        if *nature == Nature::Slow {
+    fn try_read_inline(&mut self, into: &mut ReadBuf<'_>, limit: usize) -> Filled {
+        let (std, support) = (&self.std, &mut self.support);
+        if *support == InlineSupport::Slow {
             return Filled::Nothing;
         }
-        let gate = &self.inner.get_mut().gate;
+        let cursor_lock = &self.inner.get_mut().cursor_lock;
         let start = into.filled().len();
-        let read = || match inline::read(std, nature, into, most) {
+        let read = || match inline::read(std, support, into, limit) {
             // A clone could read between this part and the rest, so the job must start over.
-            Filled::Part if gate.is_shared() => give_back(std, into, start),
+            Filled::Part if cursor_lock.is_shared() => undo_read(std, into, start),
             filled => filled,
         };
-        gate.if_free(read).unwrap_or(Filled::Nothing)
+        cursor_lock.try_with(read).unwrap_or(Filled::Nothing)
     }
 
     fn poll_write_pieces<'a>(
@@ -610,7 +613,7 @@ impl File {
         if let Some(error) = inner.take_error() {
             return Poll::Ready(Err(error));
         }
-        if let Some(Outcome::Wrote(Err(error))) = ready!(inner.poll_outcome(cx))? {
+        if let Some(JobResult::Write(Err(error))) = ready!(inner.poll_job(cx))? {
             return Poll::Ready(Err(error));
         }
         let unit = ready!(budget::poll_proceed(cx));
@@ -622,7 +625,7 @@ impl File {
 
 /// Removes the bytes that were read from `into` and moves the cursor back to before them.
 #[cold]
-fn give_back(mut std: &StdFile, into: &mut ReadBuf<'_>, start: usize) -> Filled {
+fn undo_read(mut std: &StdFile, into: &mut ReadBuf<'_>, start: usize) -> Filled {
     // A buffer has less than `i64::MAX` bytes.
     let count = (into.filled().len() - start) as i64;
     if io::Seek::seek(&mut std, SeekFrom::Current(-count)).is_err() {
@@ -641,35 +644,35 @@ impl AsyncRead for File {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            match ready!(this.inner.get_mut().poll_outcome(cx))? {
-                Some(Outcome::Read(Err(error))) => return Poll::Ready(Err(error)),
-                Some(Outcome::Read(Ok(()))) => {
+            match ready!(this.inner.get_mut().poll_job(cx))? {
+                Some(JobResult::Read(Err(error))) => return Poll::Ready(Err(error)),
+                Some(JobResult::Read(Ok(()))) => {
                     // Zero bytes mean the end of the file, even if an earlier, dropped future
                     // started the read.
-                    this.inner.get_mut().hand_out(buf);
+                    this.inner.get_mut().copy_unread(buf);
                     return Poll::Ready(Ok(()));
                 }
                 // The next write or flush returns it.
-                Some(Outcome::Wrote(Err(error))) => this.inner.get_mut().keep_error(error),
+                Some(JobResult::Write(Err(error))) => this.inner.get_mut().keep_error(error),
                 _ => {}
             }
-            if buf.remaining() == 0 || this.inner.get_mut().hand_out(buf) {
+            if buf.remaining() == 0 || this.inner.get_mut().copy_unread(buf) {
                 return Poll::Ready(Ok(()));
             }
             let unit = ready!(budget::poll_proceed(cx));
             need_runtime()?;
-            let most = buf.remaining().min(this.max_buf_size);
+            let limit = buf.remaining().min(this.max_buf_size);
             let start = buf.filled().len();
-            if this.read_at_once(buf, most) == Filled::Whole {
+            if this.try_read_inline(buf, limit) == Filled::Whole {
                 // The result of an earlier seek is outdated by this read.
-                drop(this.inner.get_mut().take_sought());
+                drop(this.inner.get_mut().take_seek_result());
                 unit.spend();
                 budget::charge(buf.filled().len() - start);
                 return Poll::Ready(Ok(()));
             }
             // A part must not be in the caller's buffer when this returns `Pending`, because the
             // caller may drop its future: the file keeps the part, in front of what the job reads.
-            this.inner.get_mut().begin_read(&this.std, &buf.filled()[start..], most);
+            this.inner.get_mut().begin_read(&this.std, &buf.filled()[start..], limit);
             buf.set_filled(start);
         }
     }
@@ -686,9 +689,9 @@ impl AsyncSeek for File {
             ));
         }
         need_runtime()?;
-        let at_once = inline::can_seek(&this.std, &mut this.nature, position)
-            && inner.seek_at_once(&this.std, position);
-        if !at_once {
+        let is_done = inline::can_seek(&this.std, &mut this.support, position)
+            && inner.seek_inline(&this.std, position);
+        if !is_done {
             inner.begin_seek(&this.std, position);
         }
         Ok(())
@@ -696,15 +699,15 @@ impl AsyncSeek for File {
 
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let inner = self.get_mut().inner.get_mut();
-        if inner.has_sought() {
+        if inner.has_seek_result() {
             ready!(budget::poll_proceed(cx)).spend();
         }
-        if let Some(result) = inner.take_sought() {
+        if let Some(result) = inner.take_seek_result() {
             return Poll::Ready(result);
         }
-        match ready!(inner.poll_outcome(cx))? {
-            Some(Outcome::Sought(result)) => return Poll::Ready(result),
-            Some(Outcome::Wrote(Err(error))) => inner.keep_error(error),
+        match ready!(inner.poll_job(cx))? {
+            Some(JobResult::Seek(result)) => return Poll::Ready(result),
+            Some(JobResult::Write(Err(error))) => inner.keep_error(error),
             _ => {}
         }
         Poll::Ready(Ok(inner.position))

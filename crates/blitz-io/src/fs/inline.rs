@@ -44,8 +44,9 @@
 //! by a thread would find the end of the stream, or wait.
 //!
 //! # Invariants
-//! An inline read of a regular file takes at most [`MOST_IN_A_POLL`] bytes, and each [`budget`]
-//! piece of it takes a unit of the task's budget: so no poll reads more than about two mebibytes.
+//! An inline read of a regular file takes at most [`MAX_INLINE_PER_POLL`] bytes, and each
+//! [`budget`] piece of it takes a unit of the task's budget: so no poll reads more than about two
+//! mebibytes.
 //!
 //! [`budget`]: crate::engine::work::task::budget
 
@@ -62,12 +63,12 @@ use crate::io::ReadBuf;
 
 /// Maximum number of bytes that are read in one step. Copying them takes about 17 µs, which is the
 /// delay that other tasks may see.
-pub(super) const MOST: usize = 128 * 1024;
+pub(super) const MAX_INLINE: usize = 128 * 1024;
 
 /// Length of the longest read of a regular file that is tried inline: as much as a full budget pays
 /// for. A longer read goes to a blocking thread from its first byte, because it must be filled as a
 /// whole.
-const MOST_IN_A_POLL: usize = 1024 * 1024;
+const MAX_INLINE_PER_POLL: usize = 1024 * 1024;
 
 /// Environment variable that overrides what is tried inline, for tests and for investigation.
 const VARIABLE: &str = "BLITZ_FS_INLINE";
@@ -75,7 +76,7 @@ const VARIABLE: &str = "BLITZ_FS_INLINE";
 /// How a file can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere all are `Slow`"))]
-pub(super) enum Nature {
+pub(super) enum InlineSupport {
     /// Not determined yet.
     Unknown,
     /// Can be read only by a blocking thread.
@@ -91,11 +92,11 @@ pub(super) enum Nature {
 
 /// Which operations are tried inline before a blocking thread is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum InlineMode {
     /// Everything that the kernel has cached.
     Auto,
     /// Everything that is cached, except that reads at an offset are left to io_uring.
-    Ring,
+    Uring,
     /// Nothing: blocking threads do everything.
     Never,
 }
@@ -104,18 +105,18 @@ pub(super) enum Wish {
 ///
 /// # Panics
 /// If the variable has a value that is not one of the documented ones.
-pub(super) fn wish() -> Wish {
-    static WISH: OnceLock<Wish> = OnceLock::new();
-    *WISH.get_or_init(|| {
-        let wish = std::env::var_os(VARIABLE).unwrap_or_default();
-        match wish.to_str() {
-            _ if !cfg!(target_os = "linux") => Wish::Never,
-            Some("" | "auto") => Wish::Auto,
-            Some("ring") => Wish::Ring,
-            Some("never") => Wish::Never,
+pub(super) fn inline_mode() -> InlineMode {
+    static MODE: OnceLock<InlineMode> = OnceLock::new();
+    *MODE.get_or_init(|| {
+        let value = std::env::var_os(VARIABLE).unwrap_or_default();
+        match value.to_str() {
+            _ if !cfg!(target_os = "linux") => InlineMode::Never,
+            Some("" | "auto") => InlineMode::Auto,
+            Some("uring") => InlineMode::Uring,
+            Some("never") => InlineMode::Never,
             _ => panic!(
-                "the environment variable {VARIABLE} is {wish:?}: it may be `auto` (reads and \
-                 opens are tried at once), `ring` (the same, but reads at an offset are left to \
+                "the environment variable {VARIABLE} is {value:?}: it may be `auto` (reads and \
+                 opens are tried at once), `uring` (the same, but reads at an offset are left to \
                  io_uring) or `never` (threads do all)"
             ),
         }
@@ -124,7 +125,7 @@ pub(super) fn wish() -> Wish {
 
 /// Returns true if operations are tried inline: on Linux, unless `BLITZ_FS_INLINE` is `never`.
 pub(super) fn is_allowed() -> bool {
-    wish() != Wish::Never
+    inline_mode() != InlineMode::Never
 }
 
 /// How far an inline read came.
@@ -139,34 +140,34 @@ pub(super) enum Filled {
     Nothing,
 }
 
-/// Reads at most `most` bytes at the file's cursor, if that needs no blocking.
+/// Reads at most `limit` bytes at the file's cursor, if that needs no blocking.
 #[inline]
 pub(super) fn read(
     file: &File,
-    nature: &mut Nature,
+    support: &mut InlineSupport,
     into: &mut ReadBuf<'_>,
-    most: usize,
+    limit: usize,
 ) -> Filled {
-    if *nature == Nature::Unknown {
-        *nature = system::look_at(file);
+    if *support == InlineSupport::Unknown {
+        *support = system::probe(file);
     }
-    let is_stream = *nature == Nature::Stream;
-    if *nature == Nature::Slow || (most > MOST_IN_A_POLL && !is_stream) {
+    let is_stream = *support == InlineSupport::Stream;
+    if *support == InlineSupport::Slow || (limit > MAX_INLINE_PER_POLL && !is_stream) {
         return Filled::Nothing;
     }
     let mut done = 0;
     loop {
-        match system::read(file, into, most - done) {
+        match system::read(file, into, limit - done) {
             Ok(count) => {
                 done += count;
-                if count == 0 || done == most || is_stream {
+                if count == 0 || done == limit || is_stream {
                     return Filled::Whole;
                 }
             }
             Err(_) if done > 0 => return Filled::Part,
             Err(why) => {
                 if system::is_refused(&why) {
-                    *nature = Nature::Slow;
+                    *support = InlineSupport::Slow;
                 }
                 return Filled::Nothing;
             }
@@ -182,15 +183,15 @@ pub(super) fn has_cursor(mut file: &File) -> bool {
 }
 
 /// Returns true if the cursor can be moved to `to` without blocking.
-pub(super) fn can_seek(file: &File, nature: &mut Nature, to: io::SeekFrom) -> bool {
-    if *nature == Nature::Unknown {
-        *nature = system::look_at(file);
+pub(super) fn can_seek(file: &File, support: &mut InlineSupport, to: io::SeekFrom) -> bool {
+    if *support == InlineSupport::Unknown {
+        *support = system::probe(file);
     }
-    match nature {
-        Nature::Local => true,
+    match support {
+        InlineSupport::Local => true,
         // The end of the file may have to be queried from a server.
-        Nature::Cached => !matches!(to, io::SeekFrom::End(_)),
-        Nature::Unknown | Nature::Slow | Nature::Stream => false,
+        InlineSupport::Cached => !matches!(to, io::SeekFrom::End(_)),
+        InlineSupport::Unknown | InlineSupport::Slow | InlineSupport::Stream => false,
     }
 }
 
@@ -200,22 +201,22 @@ pub(super) enum Opened {
     /// A local regular file, and its size. The file is in non-blocking mode (`O_NONBLOCK`).
     File(File, u64),
     /// A blocking thread must open the file.
-    Not,
+    NotInline,
 }
 
 /// Opens a file for reading, if that needs no blocking.
 pub(super) fn open(path: &Path) -> Opened {
-    if is_allowed() { system::open(path) } else { Opened::Not }
+    if is_allowed() { system::open(path) } else { Opened::NotInline }
 }
 
 /// Clears `O_NONBLOCK` on a file that was opened inline, so that it is like any other file.
-pub(super) fn make_plain(file: &File) -> io::Result<()> {
-    system::make_plain(file)
+pub(super) fn clear_flags(file: &File) -> io::Result<()> {
+    system::clear_flags(file)
 }
 
-/// Determines the nature of a file that a blocking thread has opened. May block.
-pub(super) fn learn(file: &File) -> Nature {
-    if is_allowed() { system::learn(file) } else { Nature::Slow }
+/// Probes the support for inline reads of a file that a blocking thread has opened. May block.
+pub(super) fn probe_mount(file: &File) -> InlineSupport {
+    if is_allowed() { system::probe_mount(file) } else { InlineSupport::Slow }
 }
 
 /// Reads cached bytes at the cursor, as many as the vector has room for.
@@ -224,8 +225,8 @@ pub(super) fn read_to_vec(file: &File, into: &mut Vec<u8>) -> io::Result<usize> 
 }
 
 /// Returns true if the file with this metadata may have an accepted write that is not made yet.
-pub(super) fn is_awaited(known: &Metadata) -> bool {
-    system::is_awaited(known)
+pub(super) fn has_pending_write(metadata: &Metadata) -> bool {
+    system::has_pending_write(metadata)
 }
 
 /// Returns the file's inode number, if the system reports it without blocking.
@@ -233,9 +234,9 @@ pub(super) fn inode(file: &File) -> Option<u64> {
     system::inode(file)
 }
 
-/// Determines the nature of a file that was opened elsewhere. Does not block.
-pub(super) fn look_at(file: &File) -> Nature {
-    system::look_at(file)
+/// Probes the support for inline reads of a file that was opened elsewhere. Does not block.
+pub(super) fn probe(file: &File) -> InlineSupport {
+    system::probe(file)
 }
 
 #[cfg(target_os = "linux")]
@@ -249,16 +250,16 @@ mod system {
         sync::OnceLock,
     };
 
-    use super::{MOST, Nature, Opened, is_allowed};
+    use super::{InlineSupport, MAX_INLINE, Opened, is_allowed};
     use crate::{
         fs::{
+            pending_writes,
             raw::{self, Mount},
-            unwritten,
         },
         io::ReadBuf,
     };
 
-    pub(super) use raw::make_plain;
+    pub(super) use raw::clear_flags;
 
     /// Returns true if an inline read of this file will be refused every time. After `EAGAIN` the
     /// bytes may be cached by the next read, and errors such as those of a directory or a closed
@@ -272,103 +273,103 @@ mod system {
         )
     }
 
-    /// Determines the nature of a file that was opened elsewhere.
+    /// Probes the support for inline reads of a file that was opened elsewhere.
     #[cold]
-    pub(super) fn look_at(file: &File) -> Nature {
+    pub(super) fn probe(file: &File) -> InlineSupport {
         if !is_allowed() || raw::flags(file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
-            return Nature::Slow;
+            return InlineSupport::Slow;
         }
-        let Ok(known) = raw::know(file) else { return Nature::Slow };
-        match known.kind {
-            libc::S_IFREG if is_local(known.mount) == Some(true) => Nature::Local,
+        let Ok(stat) = raw::stat(file) else { return InlineSupport::Slow };
+        match stat.kind {
+            libc::S_IFREG if is_local(stat.mount) == Some(true) => InlineSupport::Local,
             // The read itself reports whether it is supported.
-            libc::S_IFIFO => Nature::Stream,
-            libc::S_IFREG | libc::S_IFBLK if raw::knows_nowait(file) => Nature::Cached,
-            _ => Nature::Slow,
+            libc::S_IFIFO => InlineSupport::Stream,
+            libc::S_IFREG | libc::S_IFBLK if raw::supports_nowait(file) => InlineSupport::Cached,
+            _ => InlineSupport::Slow,
         }
     }
 
-    pub(super) fn is_awaited(known: &Metadata) -> bool {
-        unwritten::is_awaited(known.ino())
+    pub(super) fn has_pending_write(metadata: &Metadata) -> bool {
+        pending_writes::has_pending_write(metadata.ino())
     }
 
     pub(super) fn inode(file: &File) -> Option<u64> {
-        raw::know(file).ok().map(|known| known.inode)
+        raw::stat(file).ok().map(|stat| stat.inode)
     }
 
     pub(super) fn is_file_or_directory(file: &File) -> bool {
-        raw::know(file).is_ok_and(|known| matches!(known.kind, libc::S_IFREG | libc::S_IFDIR))
+        raw::stat(file).is_ok_and(|stat| matches!(stat.kind, libc::S_IFREG | libc::S_IFDIR))
     }
 
     #[inline]
-    pub(super) fn read(file: &File, into: &mut ReadBuf<'_>, most: usize) -> io::Result<usize> {
-        believe(raw::read_cached(file, into, most)?)
+    pub(super) fn read(file: &File, into: &mut ReadBuf<'_>, limit: usize) -> io::Result<usize> {
+        check_eof(raw::read_cached(file, into, limit)?)
     }
 
     pub(super) fn read_to_vec(file: &File, into: &mut Vec<u8>) -> io::Result<usize> {
-        debug_assert!(into.capacity() - into.len() <= 2 * MOST, "more than one step");
-        believe(raw::read_cached_to_vec(file, into)?)
+        debug_assert!(into.capacity() - into.len() <= 2 * MAX_INLINE, "more than one step");
+        check_eof(raw::read_cached_to_vec(file, into)?)
     }
 
     /// Returns `EAGAIN` in place of a zero count on kernels 5.9 and 5.10, which report the end of
     /// the file where a page is not cached.
     #[inline]
-    fn believe(count: usize) -> io::Result<usize> {
-        if count == 0 && is_end_doubtful() {
+    fn check_eof(count: usize) -> io::Result<usize> {
+        if count == 0 && is_eof_unreliable() {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
         Ok(count)
     }
 
     #[cold]
-    fn is_end_doubtful() -> bool {
-        static DOUBTFUL: OnceLock<bool> = OnceLock::new();
-        *DOUBTFUL.get_or_init(|| {
+    fn is_eof_unreliable() -> bool {
+        static UNRELIABLE: OnceLock<bool> = OnceLock::new();
+        *UNRELIABLE.get_or_init(|| {
             let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
             // An unknown release counts as doubtful.
-            release.map_or(true, |release| says_end_too_early(&release))
+            release.map_or(true, |release| has_early_eof_bug(&release))
         })
     }
 
-    pub(super) fn says_end_too_early(release: &str) -> bool {
+    pub(super) fn has_early_eof_bug(release: &str) -> bool {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         matches!((numbers.next(), numbers.next()), (Some("5"), Some("9" | "10")))
     }
 
     /// Size of the buffer for a path and its terminating zero; longer paths go to a blocking
     /// thread.
-    const LONGEST: usize = 512;
+    const PATH_BUF_SIZE: usize = 512;
 
     /// Calls `f` with the path as a C string. Returns `None` if the path is too long or contains a
     /// zero byte.
     fn with_path<T>(path: &Path, f: impl FnOnce(&CStr) -> T) -> Option<T> {
         let bytes = path.as_os_str().as_bytes();
-        if bytes.len() >= LONGEST {
+        if bytes.len() >= PATH_BUF_SIZE {
             return None;
         }
-        let mut whole = [0; LONGEST];
+        let mut whole = [0; PATH_BUF_SIZE];
         whole[..bytes.len()].copy_from_slice(bytes);
         CStr::from_bytes_with_nul(&whole[..=bytes.len()]).ok().map(f)
     }
 
     pub(super) fn open(path: &Path) -> Opened {
-        with_path(path, try_open).and_then(io::Result::ok).unwrap_or(Opened::Not)
+        with_path(path, try_open).and_then(io::Result::ok).unwrap_or(Opened::NotInline)
     }
 
     fn try_open(path: &CStr) -> io::Result<Opened> {
-        let name = raw::know(&raw::open_cached(path, libc::O_PATH)?)?;
+        let name = raw::stat(&raw::open_cached(path, libc::O_PATH)?)?;
         if name.kind != libc::S_IFREG || is_local(name.mount) != Some(true) {
-            return Ok(Opened::Not);
+            return Ok(Opened::NotInline);
         }
         let file = raw::open_cached(path, libc::O_RDONLY | libc::O_NONBLOCK)?;
-        let known = raw::know(&file)?;
-        if known.kind != libc::S_IFREG
-            || is_local(known.mount) != Some(true)
-            || unwritten::is_awaited(known.inode)
+        let stat = raw::stat(&file)?;
+        if stat.kind != libc::S_IFREG
+            || is_local(stat.mount) != Some(true)
+            || pending_writes::has_pending_write(stat.inode)
         {
-            return Ok(Opened::Not);
+            return Ok(Opened::NotInline);
         }
-        Ok(Opened::File(file, known.size))
+        Ok(Opened::File(file, stat.size))
     }
 
     /// Magic numbers of the file systems on which opens, metadata queries and cached reads wait for
@@ -381,12 +382,12 @@ mod system {
     /// Returns true if the mount's file system is local, and `None` if that is not known.
     fn is_local(mount: Option<Mount>) -> Option<bool> {
         let mount = mount?;
-        let known = MOUNTS.iter().map_while(OnceLock::get);
-        known.into_iter().find(|known| known.0 == mount).map(|known| known.1)
+        let mounts = MOUNTS.iter().map_while(OnceLock::get);
+        mounts.into_iter().find(|entry| entry.0 == mount).map(|entry| entry.1)
     }
 
     #[cold]
-    fn note(mount: Mount, local: bool) {
+    fn record_mount(mount: Mount, local: bool) {
         for place in &MOUNTS {
             // The first thread to initialise a place owns it; others go on to the next place.
             if place.get_or_init(|| (mount, local)).0 == mount {
@@ -395,28 +396,28 @@ mod system {
         }
     }
 
-    pub(super) fn learn(file: &File) -> Nature {
-        if let Ok(known) = raw::know(file)
-            && let Some(mount) = known.mount
+    pub(super) fn probe_mount(file: &File) -> InlineSupport {
+        if let Ok(stat) = raw::stat(file)
+            && let Some(mount) = stat.mount
             && is_local(Some(mount)).is_none()
             && let Ok(kind) = raw::file_system(file)
         {
-            note(mount, LOCAL.contains(&kind));
+            record_mount(mount, LOCAL.contains(&kind));
         }
-        look_at(file)
+        probe(file)
     }
 
     #[cfg(test)]
     mod tests {
-        use super::says_end_too_early;
+        use super::has_early_eof_bug;
 
         #[test]
-        fn two_kernels_are_not_believed() {
+        fn two_kernels_have_an_early_eof() {
             for release in ["5.9.0", "5.10.12-generic", "5.10"] {
-                assert!(says_end_too_early(release), "{release}");
+                assert!(has_early_eof_bug(release), "{release}");
             }
             for release in ["5.8.1", "5.11.0", "6.10.3", "6.9", "4.19.5", "15.10.1", "5.100.0"] {
-                assert!(!says_end_too_early(release), "{release}");
+                assert!(!has_early_eof_bug(release), "{release}");
             }
         }
     }
@@ -430,15 +431,15 @@ mod system {
         path::Path,
     };
 
-    use super::{Nature, Opened};
+    use super::{InlineSupport, Opened};
     use crate::io::ReadBuf;
 
     pub(super) fn is_refused(_: &io::Error) -> bool {
         true
     }
 
-    pub(super) fn look_at(_: &File) -> Nature {
-        Nature::Slow
+    pub(super) fn probe(_: &File) -> InlineSupport {
+        InlineSupport::Slow
     }
 
     pub(super) fn is_file_or_directory(file: &File) -> bool {
@@ -454,14 +455,14 @@ mod system {
     }
 
     pub(super) fn open(_: &Path) -> Opened {
-        Opened::Not
+        Opened::NotInline
     }
 
-    pub(super) fn make_plain(_: &File) -> io::Result<()> {
+    pub(super) fn clear_flags(_: &File) -> io::Result<()> {
         Ok(())
     }
 
-    pub(super) fn is_awaited(_: &Metadata) -> bool {
+    pub(super) fn has_pending_write(_: &Metadata) -> bool {
         false
     }
 
@@ -469,7 +470,7 @@ mod system {
         None
     }
 
-    pub(super) fn learn(_: &File) -> Nature {
-        Nature::Slow
+    pub(super) fn probe_mount(_: &File) -> InlineSupport {
+        InlineSupport::Slow
     }
 }

@@ -30,8 +30,8 @@
 //!
 //! # Finding out
 //!
-//! `BLITZ_FS_INLINE=never` runs every operation on the blocking pool, and `ring` leaves reads at an
-//! offset to io_uring; `BLITZ_FS_COPY` (`clone`, `range`, `plain`) selects the first method that
+//! `BLITZ_FS_INLINE=never` runs every operation on the blocking pool, and `uring` leaves reads at
+//! an offset to io_uring; `BLITZ_FS_COPY` (`clone`, `range`, `plain`) selects the first method that
 //! [`copy`] tries. Both variables are meant for tests and for investigation.
 //!
 //! # Examples
@@ -60,14 +60,14 @@
 mod error;
 mod raw;
 mod inline;
-mod offload;
-mod unwritten;
+mod asyncify;
+mod pending_writes;
 mod state;
 mod file;
 mod positional;
 mod open_options;
 mod file_times;
-mod whole;
+mod whole_file;
 mod copy;
 mod paths;
 mod dir_builder;
@@ -88,5 +88,5 @@ pub use self::{
         remove_dir_all, remove_file, rename, set_permissions, symlink_metadata, try_exists,
     },
     read_dir::{DirEntry, ReadDir, read_dir},
-    whole::{read, read_to_string, write},
+    whole_file::{read, read_to_string, write},
 };

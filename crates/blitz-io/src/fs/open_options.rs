@@ -6,8 +6,8 @@ use std::{fmt, fs::OpenOptions as StdOpenOptions, io, path::Path};
 
 use super::{
     File,
-    inline::{self, Nature, Opened},
-    offload::{need_runtime, on_path},
+    asyncify::{asyncify_path, need_runtime},
+    inline::{self, InlineSupport, Opened},
 };
 use crate::engine::work::task::budget;
 
@@ -38,7 +38,7 @@ pub struct OpenOptions {
     /// `read` was set.
     reads: bool,
     /// Some option besides `read` was set, or may have been.
-    more: bool,
+    not_read_only: bool,
 }
 
 impl OpenOptions {
@@ -50,7 +50,7 @@ impl OpenOptions {
     /// let options = blitz_io::fs::OpenOptions::new().read(true).clone();
     /// ```
     pub fn new() -> OpenOptions {
-        Self { std: StdOpenOptions::new(), reads: false, more: false }
+        Self { std: StdOpenOptions::new(), reads: false, not_read_only: false }
     }
 
     /// Sets whether the file can be read.
@@ -75,7 +75,7 @@ impl OpenOptions {
     /// ```
     pub fn write(&mut self, write: bool) -> &mut OpenOptions {
         self.std.write(write);
-        self.and_more(write)
+        self.mark_not_read_only(write)
     }
 
     /// Sets whether each write goes to the end of the file, wherever the end is at that time.
@@ -87,7 +87,7 @@ impl OpenOptions {
     /// ```
     pub fn append(&mut self, append: bool) -> &mut OpenOptions {
         self.std.append(append);
-        self.and_more(append)
+        self.mark_not_read_only(append)
     }
 
     /// Sets whether the file is truncated when it is opened. Requires [`write`](Self::write).
@@ -99,7 +99,7 @@ impl OpenOptions {
     /// ```
     pub fn truncate(&mut self, truncate: bool) -> &mut OpenOptions {
         self.std.truncate(truncate);
-        self.and_more(truncate)
+        self.mark_not_read_only(truncate)
     }
 
     /// Sets whether the file is created if it does not exist. Requires [`write`](Self::write) or
@@ -112,7 +112,7 @@ impl OpenOptions {
     /// ```
     pub fn create(&mut self, create: bool) -> &mut OpenOptions {
         self.std.create(create);
-        self.and_more(create)
+        self.mark_not_read_only(create)
     }
 
     /// Sets whether the file must be created by this call, so that an existing file is an error.
@@ -124,11 +124,11 @@ impl OpenOptions {
     /// ```
     pub fn create_new(&mut self, create_new: bool) -> &mut OpenOptions {
         self.std.create_new(create_new);
-        self.and_more(create_new)
+        self.mark_not_read_only(create_new)
     }
 
-    fn and_more(&mut self, set: bool) -> &mut Self {
-        self.more |= set;
+    fn mark_not_read_only(&mut self, set: bool) -> &mut Self {
+        self.not_read_only |= set;
         self
     }
 
@@ -162,23 +162,23 @@ impl OpenOptions {
     /// # }).unwrap();
     /// ```
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
-        if self.reads && !self.more {
+        if self.reads && !self.not_read_only {
             need_runtime()?;
             std::future::poll_fn(budget::poll_proceed).await.spend();
             if let Opened::File(std, _) = inline::open(path.as_ref())
-                && inline::make_plain(&std).is_ok()
+                && inline::clear_flags(&std).is_ok()
             {
-                return Ok(File::with_nature(std, Nature::Local));
+                return Ok(File::with_support(std, InlineSupport::Local));
             }
         }
         let options = self.std.clone();
-        let (std, nature) = on_path(path, move |path| {
+        let (std, support) = asyncify_path(path, move |path| {
             let std = options.open(path)?;
-            let nature = inline::learn(&std);
-            Ok((std, nature))
+            let support = inline::probe_mount(&std);
+            Ok((std, support))
         })
         .await?;
-        Ok(File::with_nature(std, nature))
+        Ok(File::with_support(std, support))
     }
 }
 
@@ -191,7 +191,7 @@ impl Default for OpenOptions {
 impl From<StdOpenOptions> for OpenOptions {
     fn from(std: StdOpenOptions) -> OpenOptions {
         // Std's options do not reveal which of them are set.
-        Self { std, reads: false, more: true }
+        Self { std, reads: false, not_read_only: true }
     }
 }
 
@@ -230,7 +230,7 @@ mod unix {
         /// ```
         pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
             self.std.custom_flags(flags);
-            self.and_more(flags != 0)
+            self.mark_not_read_only(flags != 0)
         }
     }
 }
@@ -246,32 +246,32 @@ mod windows {
         /// from `read`, `write` and `append`.
         pub fn access_mode(&mut self, access: u32) -> &mut OpenOptions {
             self.std.access_mode(access);
-            self.and_more(true)
+            self.mark_not_read_only(true)
         }
 
         /// Sets how other opens may share the file while it is open: `dwShareMode`.
         pub fn share_mode(&mut self, share: u32) -> &mut OpenOptions {
             self.std.share_mode(share);
-            self.and_more(true)
+            self.mark_not_read_only(true)
         }
 
         /// Sets additional flags, which become a part of `dwFlagsAndAttributes`.
         pub fn custom_flags(&mut self, flags: u32) -> &mut OpenOptions {
             self.std.custom_flags(flags);
-            self.and_more(true)
+            self.mark_not_read_only(true)
         }
 
         /// Sets the attributes of a created file, which become a part of `dwFlagsAndAttributes`.
         pub fn attributes(&mut self, attributes: u32) -> &mut OpenOptions {
             self.std.attributes(attributes);
-            self.and_more(true)
+            self.mark_not_read_only(true)
         }
 
         /// Sets how far the server of a named pipe may impersonate this process, a part of
         /// `dwFlagsAndAttributes`.
         pub fn security_qos_flags(&mut self, flags: u32) -> &mut OpenOptions {
             self.std.security_qos_flags(flags);
-            self.and_more(true)
+            self.mark_not_read_only(true)
         }
     }
 }

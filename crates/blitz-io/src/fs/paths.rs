@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::offload::{on_path, on_paths};
+use super::asyncify::{asyncify_path, asyncify_paths};
 
 /// Returns the absolute path with all symbolic links, `.` and `..` resolved.
 ///
@@ -32,7 +32,7 @@ use super::offload::{on_path, on_paths};
 /// # }).unwrap();
 /// ```
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    on_path(path, |path| std::fs::canonicalize(path)).await
+    asyncify_path(path, |path| std::fs::canonicalize(path)).await
 }
 
 /// Creates a directory.
@@ -57,7 +57,7 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// # }).unwrap();
 /// ```
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path(path, |path| std::fs::create_dir(path)).await
+    asyncify_path(path, |path| std::fs::create_dir(path)).await
 }
 
 /// Creates a directory and all missing parents. A directory that exists already is not an error.
@@ -82,7 +82,7 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path(path, |path| std::fs::create_dir_all(path)).await
+    asyncify_path(path, |path| std::fs::create_dir_all(path)).await
 }
 
 /// Returns the metadata of a file or directory. Symbolic links are followed.
@@ -101,7 +101,7 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    on_path(path, |path| std::fs::metadata(path)).await
+    asyncify_path(path, |path| std::fs::metadata(path)).await
 }
 
 /// Returns the metadata of a file or directory. Symbolic links are not followed: the metadata of
@@ -125,7 +125,7 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// # }).unwrap();
 /// ```
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    on_path(path, |path| std::fs::symlink_metadata(path)).await
+    asyncify_path(path, |path| std::fs::symlink_metadata(path)).await
 }
 
 /// Returns the path that a symbolic link points to.
@@ -149,7 +149,7 @@ pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// # }).unwrap();
 /// ```
 pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    on_path(path, |path| std::fs::read_link(path)).await
+    asyncify_path(path, |path| std::fs::read_link(path)).await
 }
 
 /// Removes an empty directory.
@@ -174,7 +174,7 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// # }).unwrap();
 /// ```
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path(path, |path| std::fs::remove_dir(path)).await
+    asyncify_path(path, |path| std::fs::remove_dir(path)).await
 }
 
 /// Removes a directory and everything in it. Symbolic links are removed, not followed.
@@ -200,7 +200,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path(path, |path| std::fs::remove_dir_all(path)).await
+    asyncify_path(path, |path| std::fs::remove_dir_all(path)).await
 }
 
 /// Removes a file. On Unix, handles that are open can still use the file until they are closed.
@@ -226,7 +226,7 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
-    on_path(path, |path| std::fs::remove_file(path)).await
+    asyncify_path(path, |path| std::fs::remove_file(path)).await
 }
 
 /// Changes the permissions of a file or directory.
@@ -253,7 +253,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn set_permissions(path: impl AsRef<Path>, perm: Permissions) -> io::Result<()> {
-    on_path(path, move |path| std::fs::set_permissions(path, perm)).await
+    asyncify_path(path, move |path| std::fs::set_permissions(path, perm)).await
 }
 
 /// Returns true if the path exists. Symbolic links are followed, so a broken link does not exist.
@@ -276,7 +276,7 @@ pub async fn set_permissions(path: impl AsRef<Path>, perm: Permissions) -> io::R
 /// # }).unwrap();
 /// ```
 pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
-    on_path(path, |path| std::fs::exists(path)).await
+    asyncify_path(path, |path| std::fs::exists(path)).await
 }
 
 /// Renames a file or directory, replacing the destination file. Both paths must be on the same file
@@ -306,7 +306,7 @@ pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// # }).unwrap();
 /// ```
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
-    on_paths((from, to), |from, to| std::fs::rename(from, to)).await
+    asyncify_paths((from, to), |from, to| std::fs::rename(from, to)).await
 }
 
 /// Creates a hard link: a second name for an existing file.
@@ -332,7 +332,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 /// # }).unwrap();
 /// ```
 pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths((original, link), |original, link| std::fs::hard_link(original, link)).await
+    asyncify_paths((original, link), |original, link| std::fs::hard_link(original, link)).await
 }
 
 /// Creates a symbolic link that points to `original`, which need not exist.
@@ -357,7 +357,8 @@ pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io
 /// ```
 #[cfg(unix)]
 pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths((original, link), |original, link| std::os::unix::fs::symlink(original, link)).await
+    asyncify_paths((original, link), |original, link| std::os::unix::fs::symlink(original, link))
+        .await
 }
 
 /// Creates a symbolic link that points to a directory.
@@ -371,8 +372,10 @@ pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::
 /// If the future is dropped after the operation has started, the operation still completes.
 #[cfg(windows)]
 pub async fn symlink_dir(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths((original, link), |original, link| std::os::windows::fs::symlink_dir(original, link))
-        .await
+    asyncify_paths((original, link), |original, link| {
+        std::os::windows::fs::symlink_dir(original, link)
+    })
+    .await
 }
 
 /// Creates a symbolic link that points to a file.
@@ -386,6 +389,8 @@ pub async fn symlink_dir(original: impl AsRef<Path>, link: impl AsRef<Path>) -> 
 /// If the future is dropped after the operation has started, the operation still completes.
 #[cfg(windows)]
 pub async fn symlink_file(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-    on_paths((original, link), |original, link| std::os::windows::fs::symlink_file(original, link))
-        .await
+    asyncify_paths((original, link), |original, link| {
+        std::os::windows::fs::symlink_file(original, link)
+    })
+    .await
 }

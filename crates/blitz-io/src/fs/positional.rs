@@ -4,7 +4,7 @@
 //! through a shared reference. Cached bytes are read inline; otherwise the buffer goes to a
 //! blocking thread and comes back.
 //!
-//! `BLITZ_FS_INLINE=ring` leaves the reads to io_uring, which was not better than threads where it
+//! `BLITZ_FS_INLINE=uring` leaves the reads to io_uring, which was not better than threads where it
 //! was measured (docs/design/files.md). If io_uring reports anything but a count, a blocking thread
 //! repeats the read, and the thread's result is the one that is returned.
 
@@ -18,9 +18,10 @@ use std::{
 };
 
 use super::{
-    File, error,
-    inline::{self, Nature},
-    offload::need_runtime,
+    File,
+    asyncify::need_runtime,
+    error,
+    inline::{self, InlineSupport},
     raw::Filling,
 };
 use crate::{
@@ -30,41 +31,41 @@ use crate::{
 };
 
 /// Result of an operation, together with its buffer.
-type Answer<T, B> = (io::Result<T>, B);
+type BufResult<T, B> = (io::Result<T>, B);
 
 /// Runs `f` on a blocking thread with the buffer, and returns the buffer with the result. The
 /// buffer lies in an `Arc` that the caller and the job share, so it is returned even if the runtime
 /// shuts down before the job ran.
-async fn hand_over<B: Send + 'static, T: Send + 'static>(
+async fn asyncify_with_buf<B: Send + 'static, T: Send + 'static>(
     buf: B,
     f: impl FnOnce(&mut B) -> io::Result<T> + Send + 'static,
-) -> Answer<T, B> {
-    let between = Arc::new(Mutex::new(Some(buf)));
+) -> BufResult<T, B> {
+    let slot = Arc::new(Mutex::new(Some(buf)));
     let job = {
-        let between = between.clone();
+        let slot = slot.clone();
         spawn_blocking(move || {
-            let mut buf = take(&between).expect("nobody else has taken it");
+            let mut buf = take(&slot).expect("no other thread takes it");
             let result = f(&mut buf);
-            drop(between);
+            drop(slot);
             (result, buf)
         })
     };
     match job.await {
-        Ok(answer) => answer,
+        Ok(output) => output,
         // A user-defined buffer type has panicked.
         Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
         Err(why) => {
-            let buf = take(&between).expect("the job did not get its turn");
-            (Err(error::lost(&why)), buf)
+            let buf = take(&slot).expect("the job did not get its turn");
+            (Err(error::job_lost(&why)), buf)
         }
     }
 }
 
-fn take<B>(between: &Mutex<Option<B>>) -> Option<B> {
-    between.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn take<B>(slot: &Mutex<Option<B>>) -> Option<B> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn again<T>(mut f: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+fn retry_interrupted<T>(mut f: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match f() {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
@@ -80,16 +81,16 @@ fn write_at(file: &StdFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
     return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
 }
 
-/// Reads into several buffers at an offset. With `now`, only what is cached is read; otherwise the
-/// call blocks.
+/// Reads into several buffers at an offset. With `nowait`, only what is cached is read; otherwise
+/// the call blocks.
 #[cfg(target_os = "linux")]
 fn readv_at<B: OwnedBufMut>(
     file: &StdFile,
     bufs: &mut [B],
     offset: u64,
-    now: bool,
+    nowait: bool,
 ) -> io::Result<usize> {
-    super::raw::readv_at(file, bufs, offset, now)
+    super::raw::readv_at(file, bufs, offset, nowait)
 }
 
 /// Reads into one buffer after the other at an offset, until one is not filled.
@@ -98,9 +99,9 @@ fn readv_at<B: OwnedBufMut>(
     file: &StdFile,
     bufs: &mut Vec<B>,
     offset: u64,
-    now: bool,
+    nowait: bool,
 ) -> io::Result<usize> {
-    if now {
+    if nowait {
         return Err(io::ErrorKind::WouldBlock.into());
     }
     let (mut read, mut over, mut error) = (0, false, None);
@@ -154,15 +155,15 @@ fn writev_at<B: OwnedBuf>(file: &StdFile, bufs: &[B], offset: u64) -> io::Result
 /// Linux writes to the end of the file, whatever the offset.
 impl File {
     /// Tries a read at an offset inline. Returns `None` if a blocking thread must do it.
-    async fn read_now<T>(
+    async fn read_inline<T>(
         &self,
         read: impl FnOnce(&StdFile) -> io::Result<T>,
         amount: impl FnOnce(&T) -> usize,
     ) -> Option<T> {
         need_runtime().ok()?;
         let unit = poll_fn(budget::poll_proceed).await;
-        let nature = self.settled_nature();
-        if !matches!(nature, Nature::Local | Nature::Cached) {
+        let support = self.probed_support();
+        if !matches!(support, InlineSupport::Local | InlineSupport::Cached) {
             return None;
         }
         let done = read(self.std()).ok()?;
@@ -175,23 +176,25 @@ impl File {
         &self,
         filling: Filling<B>,
         offset: u64,
-    ) -> Answer<usize, Filling<B>> {
+    ) -> BufResult<usize, Filling<B>> {
         #[cfg(target_os = "linux")]
         let mut filling = filling;
         #[cfg(target_os = "linux")]
         {
-            let read = |file: &StdFile| match inline::wish() {
-                inline::Wish::Ring => Err(io::ErrorKind::WouldBlock.into()),
-                _ => filling.read_cached_at(file, offset, inline::MOST),
+            let read = |file: &StdFile| match inline::inline_mode() {
+                inline::InlineMode::Uring => Err(io::ErrorKind::WouldBlock.into()),
+                _ => filling.read_cached_at(file, offset, inline::MAX_INLINE),
             };
             // A count of zero may not be the end of the file: a blocking thread must find out.
-            if let Some(count) = self.read_now(read, |count| *count).await
+            if let Some(count) = self.read_inline(read, |count| *count).await
                 && count > 0
             {
                 return (Ok(count), filling);
             }
             #[cfg(feature = "net")]
-            if inline::wish() == inline::Wish::Ring && self.settled_nature() == Nature::Local {
+            if inline::inline_mode() == inline::InlineMode::Uring
+                && self.probed_support() == InlineSupport::Local
+            {
                 let (count, back) = super::raw::read_by_uring(self.std(), filling, offset).await;
                 if let Some(count) = count {
                     return (Ok(count), back);
@@ -200,7 +203,10 @@ impl File {
             }
         }
         let std = self.std().clone();
-        hand_over(filling, move |filling| again(|| filling.read_at(&std, offset))).await
+        asyncify_with_buf(filling, move |filling| {
+            retry_interrupted(|| filling.read_at(&std, offset))
+        })
+        .await
     }
 
     /// Reads once at an offset into a buffer passed by value, and returns the number of bytes read
@@ -336,18 +342,21 @@ impl File {
     ) -> (io::Result<usize>, Vec<B>) {
         // At most what one step may read; more than that is left to a blocking thread.
         let wanted = bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.bytes_total()));
-        if wanted <= inline::MOST {
+        if wanted <= inline::MAX_INLINE {
             let read = |file: &StdFile| match readv_at(file, &mut bufs, offset, true) {
                 // Zero may not be the end of the file: a blocking thread must find out.
                 Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
                 result => result,
             };
-            if let Some(count) = self.read_now(read, |count| *count).await {
+            if let Some(count) = self.read_inline(read, |count| *count).await {
                 return (Ok(count), bufs);
             }
         }
         let std = self.std().clone();
-        hand_over(bufs, move |bufs| again(|| readv_at(&std, bufs, offset, false))).await
+        asyncify_with_buf(bufs, move |bufs| {
+            retry_interrupted(|| readv_at(&std, bufs, offset, false))
+        })
+        .await
     }
 
     /// Writes a buffer passed by value at an offset, or a part of it, and returns the number of
@@ -377,7 +386,10 @@ impl File {
     /// ```
     pub async fn write_at_owned<B: OwnedBuf>(&self, buf: B, offset: u64) -> (io::Result<usize>, B) {
         let std = self.std().clone();
-        hand_over(buf, move |buf| again(|| write_at(&std, buf.as_slice(), offset))).await
+        asyncify_with_buf(buf, move |buf| {
+            retry_interrupted(|| write_at(&std, buf.as_slice(), offset))
+        })
+        .await
     }
 
     /// Writes all of a buffer passed by value at an offset, and returns the buffer. The bytes are
@@ -413,10 +425,10 @@ impl File {
         offset: u64,
     ) -> (io::Result<()>, B) {
         let std = self.std().clone();
-        hand_over(buf, move |buf| {
+        asyncify_with_buf(buf, move |buf| {
             let (mut rest, mut at) = (buf.as_slice(), offset);
             while !rest.is_empty() {
-                let count = again(|| write_at(&std, rest, at))?;
+                let count = retry_interrupted(|| write_at(&std, rest, at))?;
                 if count == 0 {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
@@ -460,6 +472,7 @@ impl File {
         offset: u64,
     ) -> (io::Result<usize>, Vec<B>) {
         let std = self.std().clone();
-        hand_over(bufs, move |bufs| again(|| writev_at(&std, bufs, offset))).await
+        asyncify_with_buf(bufs, move |bufs| retry_interrupted(|| writev_at(&std, bufs, offset)))
+            .await
     }
 }

@@ -15,8 +15,8 @@ use crate::io::ReadBuf;
 /// Converts the return value of a system call: a count, or the system's last error if it is
 /// negative.
 #[cfg(unix)]
-fn counted(answer: impl TryInto<usize>) -> io::Result<usize> {
-    answer.try_into().map_err(|_| io::Error::last_os_error())
+fn cvt(ret: impl TryInto<usize>) -> io::Result<usize> {
+    ret.try_into().map_err(|_| io::Error::last_os_error())
 }
 
 /// An owned buffer and the number of bytes read into it, from its beginning. Only bytes that the
@@ -69,7 +69,7 @@ impl<B: OwnedBufMut> Filling<B> {
         // SAFETY: 1. the `room` bytes at `memory` belong to the buffer, initialised or not, and may
         // be written until the call has returned. The descriptor is open for as long as `file` is
         // borrowed.
-        let count = counted(unsafe { pread(file.as_raw_fd(), memory.cast(), room, offset) })?;
+        let count = cvt(unsafe { pread(file.as_raw_fd(), memory.cast(), room, offset) })?;
         self.advance(count);
         Ok(count)
     }
@@ -87,16 +87,16 @@ impl<B: OwnedBufMut> Filling<B> {
         Ok(count)
     }
 
-    /// Reads at `offset` what lies in the page cache, at most `most` bytes of it.
+    /// Reads at `offset` what lies in the page cache, at most `limit` bytes of it.
     #[cfg(target_os = "linux")]
     pub(super) fn read_cached_at(
         &mut self,
         file: &File,
         offset: u64,
-        most: usize,
+        limit: usize,
     ) -> io::Result<usize> {
         let offset = position(offset)?;
-        let piece = libc::iovec { iov_base: self.rest().cast(), iov_len: self.room().min(most) };
+        let piece = libc::iovec { iov_base: self.rest().cast(), iov_len: self.room().min(limit) };
         // SAFETY: 1. the `iov_len` bytes there belong to the buffer, initialised or not, and may be
         // written until the call has returned.
         let count = unsafe { preadv2(file, &[piece], offset, libc::RWF_NOWAIT) }?;
@@ -143,7 +143,7 @@ unsafe fn preadv2(
     // SAFETY: our own obligation 1: the memory of each piece may be written during the call.
     // `pieces` has as many entries as its length says. The descriptor is open for as long as `file`
     // is borrowed. The arguments are those of the system call, in its order.
-    counted(unsafe {
+    cvt(unsafe {
         libc::syscall(
             libc::SYS_preadv2,
             file.as_raw_fd(),
@@ -160,12 +160,12 @@ unsafe fn preadv2(
 #[cfg(target_os = "linux")]
 const CURSOR: i64 = -1;
 
-/// Reads at the cursor what lies in the page cache, at most `most` bytes of it.
+/// Reads at the cursor what lies in the page cache, at most `limit` bytes of it.
 #[cfg(target_os = "linux")]
-pub(super) fn read_cached(file: &File, into: &mut ReadBuf<'_>, most: usize) -> io::Result<usize> {
+pub(super) fn read_cached(file: &File, into: &mut ReadBuf<'_>, limit: usize) -> io::Result<usize> {
     // SAFETY: initialised bytes stay initialised, because the kernel only writes to them.
     let free = unsafe { into.unfilled_mut() };
-    let piece = libc::iovec { iov_base: free.as_mut_ptr().cast(), iov_len: free.len().min(most) };
+    let piece = libc::iovec { iov_base: free.as_mut_ptr().cast(), iov_len: free.len().min(limit) };
     // SAFETY: 1. the `iov_len` bytes there are the unfilled part of `into`, which is borrowed
     // mutably until the call has returned.
     let count = unsafe { preadv2(file, &[piece], CURSOR, libc::RWF_NOWAIT) }?;
@@ -191,7 +191,7 @@ pub(super) fn read_cached_to_vec(file: &File, into: &mut Vec<u8>) -> io::Result<
 /// Returns true if the file supports `RWF_NOWAIT`. Tries it by reading the first byte, which moves
 /// no cursor.
 #[cfg(target_os = "linux")]
-pub(super) fn knows_nowait(file: &File) -> bool {
+pub(super) fn supports_nowait(file: &File) -> bool {
     let mut byte = 0u8;
     let piece = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     // SAFETY: 1. the piece is one byte, a local variable of ours.
@@ -202,19 +202,19 @@ pub(super) fn knows_nowait(file: &File) -> bool {
 }
 
 /// Reads once at `offset` into several buffers, one after the other, and returns the total number
-/// of bytes; each buffer's length is set to its part. With `now`, only what is cached is read;
+/// of bytes; each buffer's length is set to its part. With `nowait`, only what is cached is read;
 /// otherwise the call blocks.
 #[cfg(target_os = "linux")]
 pub(super) fn readv_at<B: OwnedBufMut>(
     file: &File,
     bufs: &mut [B],
     offset: u64,
-    now: bool,
+    nowait: bool,
 ) -> io::Result<usize> {
     let offset = position(offset)?;
     let pieces: Vec<_> = bufs
         .iter_mut()
-        .take(MOST_PIECES)
+        .take(MAX_IOVECS)
         .map(|buf| libc::iovec {
             iov_base: buf.stable_mut_ptr().cast(),
             iov_len: buf.bytes_total(),
@@ -223,7 +223,7 @@ pub(super) fn readv_at<B: OwnedBufMut>(
     // SAFETY: 1. each piece is memory of a buffer, which stays where it is, and the buffers are
     // borrowed mutably until the call has returned.
     let count = unsafe {
-        if now {
+        if nowait {
             preadv2(file, &pieces, offset, libc::RWF_NOWAIT)
         } else {
             preadv(file, &pieces, offset)
@@ -250,7 +250,7 @@ unsafe fn preadv(file: &File, pieces: &[libc::iovec], offset: i64) -> io::Result
     // SAFETY: our own obligation 1: the memory of each piece may be written during the call.
     // `pieces` has as many entries as its length says, and the descriptor is open for as long as
     // `file` is borrowed. The arguments are those of the system call, in its order.
-    counted(unsafe {
+    cvt(unsafe {
         libc::syscall(libc::SYS_preadv, file.as_raw_fd(), pieces.as_ptr(), pieces.len(), low, high)
     })
 }
@@ -260,22 +260,22 @@ unsafe fn preadv(file: &File, pieces: &[libc::iovec], offset: i64) -> io::Result
 pub(super) fn writev_at(file: &File, pieces: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
     let offset = position(offset)?;
     let (low, high) = (offset as libc::c_long, (offset >> 32) as libc::c_long);
-    let count = pieces.len().min(MOST_PIECES);
+    let count = pieces.len().min(MAX_IOVECS);
     // SAFETY: an `IoSlice` has the layout of an `iovec`, and its bytes are borrowed until the call
     // has returned, as is the file. The arguments are those of the system call, in its order.
-    counted(unsafe {
+    cvt(unsafe {
         libc::syscall(libc::SYS_pwritev, file.as_raw_fd(), pieces.as_ptr(), count, low, high)
     })
 }
 
 /// Maximum number of pieces that the kernel takes per call: `UIO_MAXIOV`.
 #[cfg(target_os = "linux")]
-pub(super) const MOST_PIECES: usize = 1024;
+pub(super) const MAX_IOVECS: usize = 1024;
 
 /// Metadata of a file that the kernel knows without involving a server.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct FileStat {
     /// File type: `S_IFREG` and so on.
     pub(super) kind: libc::mode_t,
     pub(super) size: u64,
@@ -301,12 +301,12 @@ pub(super) enum Mount {
 
 /// The flag `STATX_MNT_ID_UNIQUE`, which older versions of libc do not have.
 #[cfg(target_os = "linux")]
-const UNIQUE: u32 = 0x4000;
+const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
 #[cfg(target_os = "linux")]
 impl Mount {
     fn of(found: &libc::statx) -> Option<Self> {
-        if found.stx_mask & UNIQUE != 0 {
+        if found.stx_mask & STATX_MNT_ID_UNIQUE != 0 {
             return Some(Self::Unique(found.stx_mnt_id));
         }
         let (major, minor) = (found.stx_dev_major, found.stx_dev_minor);
@@ -316,23 +316,23 @@ impl Mount {
 
 /// Queries the metadata of a descriptor without involving a server. Works with `O_PATH`.
 #[cfg(target_os = "linux")]
-pub(super) fn know(file: &File) -> io::Result<Known> {
-    const NO_SERVER: c_int = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+pub(super) fn stat(file: &File) -> io::Result<FileStat> {
+    const NO_SYNC: c_int = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     // SAFETY: all bytes zero is a valid `statx`, which consists of integers.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: the empty name ends with its zero, `found` has room for what is written, and the
     // descriptor is open for as long as `file` is borrowed.
-    counted(unsafe {
+    cvt(unsafe {
         libc::syscall(
             libc::SYS_statx,
             file.as_raw_fd(),
             c"".as_ptr(),
-            NO_SERVER,
-            libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_INO | UNIQUE,
+            NO_SYNC,
+            libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_INO | STATX_MNT_ID_UNIQUE,
             &raw mut found,
         )
     })?;
-    Ok(Known {
+    Ok(FileStat {
         kind: libc::mode_t::from(found.stx_mode) & libc::S_IFMT,
         size: found.stx_size,
         inode: found.stx_ino,
@@ -406,7 +406,7 @@ pub(super) fn open_cached(path: &std::ffi::CStr, flags: c_int) -> io::Result<Fil
             size_of::<libc::open_how>(),
         )
     };
-    let fd = RawFd::try_from(counted(fd)?).map_err(io::Error::other)?;
+    let fd = RawFd::try_from(cvt(fd)?).map_err(io::Error::other)?;
     // SAFETY: the descriptor was opened above, and nothing else owns it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
@@ -418,7 +418,7 @@ pub(super) fn file_system(file: &File) -> io::Result<u64> {
     let mut found: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: `found` has room for what is written, and the descriptor is open for as long as
     // `file` is borrowed.
-    counted(unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) })?;
+    cvt(unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) })?;
     // The field is signed, unsigned, or half as wide, depending on the architecture.
     #[allow(clippy::unnecessary_cast, reason = "it is as wide here")]
     Ok(found.f_type as u32 as u64)
@@ -429,39 +429,39 @@ pub(super) fn file_system(file: &File) -> io::Result<u64> {
 pub(super) fn flags(file: &File) -> io::Result<c_int> {
     // SAFETY: only reads the flags of a descriptor that is open for as long as `file` is borrowed.
     let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-    counted(flags)?;
+    cvt(flags)?;
     Ok(flags)
 }
 
 /// Clears `O_NONBLOCK` on a file that was opened with that flag and for reading only.
 #[cfg(target_os = "linux")]
-pub(super) fn make_plain(file: &File) -> io::Result<()> {
+pub(super) fn clear_flags(file: &File) -> io::Result<()> {
     // SAFETY: sets flags of a descriptor that is open for as long as `file` is borrowed.
-    counted(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) }).map(drop)
+    cvt(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) }).map(drop)
 }
 
 /// Makes `to` share the blocks of `from`, if the file system supports it.
 #[cfg(target_os = "linux")]
 pub(super) fn clone_blocks(from: &File, to: &File) -> io::Result<()> {
     // SAFETY: both descriptors are open for as long as they are borrowed; no memory is passed.
-    counted(unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONE, from.as_raw_fd()) }).map(drop)
+    cvt(unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONE, from.as_raw_fd()) }).map(drop)
 }
 
-/// Has the kernel copy up to `most` bytes from one cursor to the other, and returns how many it
+/// Has the kernel copy up to `limit` bytes from one cursor to the other, and returns how many it
 /// copied.
 #[cfg(target_os = "linux")]
-pub(super) fn copy_range(from: &File, to: &File, most: usize) -> io::Result<usize> {
+pub(super) fn copy_range(from: &File, to: &File, limit: usize) -> io::Result<usize> {
     let cursor = std::ptr::null_mut::<i64>();
     // SAFETY: both descriptors are open for as long as they are borrowed, and no memory is passed:
     // with null offsets the kernel uses each file's cursor.
-    counted(unsafe {
+    cvt(unsafe {
         libc::syscall(
             libc::SYS_copy_file_range,
             from.as_raw_fd(),
             cursor,
             to.as_raw_fd(),
             cursor,
-            most,
+            limit,
             0u32,
         )
     })
@@ -537,13 +537,13 @@ fn into_same<T, U: 'static>(value: T) -> Result<U, T> {
 fn id_of<T>() -> std::any::TypeId {
     use std::{any::TypeId, marker::PhantomData, mem::transmute};
 
-    trait Numbered {
+    trait HasTypeId {
         fn number(&self) -> TypeId
         where
             Self: 'static;
     }
 
-    impl<T> Numbered for PhantomData<T> {
+    impl<T> HasTypeId for PhantomData<T> {
         fn number(&self) -> TypeId
         where
             Self: 'static,
@@ -553,10 +553,10 @@ fn id_of<T>() -> std::any::TypeId {
     }
 
     let empty = PhantomData::<T>;
-    let short: &dyn Numbered = &empty;
+    let short: &dyn HasTypeId = &empty;
     // SAFETY: only the lifetime bound on the trait object is extended; the value is empty and
     // `number` reads nothing that a lifetime could end.
-    let long = unsafe { transmute::<&dyn Numbered, &(dyn Numbered + 'static)>(short) };
+    let long = unsafe { transmute::<&dyn HasTypeId, &(dyn HasTypeId + 'static)>(short) };
     long.number()
 }
 
@@ -564,7 +564,7 @@ fn id_of<T>() -> std::any::TypeId {
 mod tests {
     use std::path::Path;
 
-    use super::{Mount, UNIQUE, into_owned, know};
+    use super::{Mount, STATX_MNT_ID_UNIQUE, into_owned, stat};
 
     /// Contents that own their bytes are moved; borrowed contents are copied.
     #[test]
@@ -602,8 +602,8 @@ mod tests {
 
     #[test]
     fn a_number_that_others_may_get_later_names_no_file_system() {
-        assert_eq!(Mount::of(&statx(UNIQUE, 0)), Some(Mount::Unique(7)));
-        assert_eq!(Mount::of(&statx(UNIQUE, 8)), Some(Mount::Unique(7)));
+        assert_eq!(Mount::of(&statx(STATX_MNT_ID_UNIQUE, 0)), Some(Mount::Unique(7)));
+        assert_eq!(Mount::of(&statx(STATX_MNT_ID_UNIQUE, 8)), Some(Mount::Unique(7)));
         // An older kernel, which reports no mount ID, or one that is reused.
         let device = Mount::Device { major: 8, minor: 3 };
         assert_eq!(Mount::of(&statx(libc::STATX_MNT_ID, 8)), Some(device));
@@ -612,7 +612,7 @@ mod tests {
 
     #[test]
     fn two_file_systems_have_two_names() {
-        let name = |path: &Path| know(&std::fs::File::open(path).unwrap()).unwrap().mount;
+        let name = |path: &Path| stat(&std::fs::File::open(path).unwrap()).unwrap().mount;
         let made_up = name(Path::new("/proc/self/status"));
         assert_eq!(made_up, name(Path::new("/proc/self/maps")));
         let program = name(&std::env::current_exe().unwrap());

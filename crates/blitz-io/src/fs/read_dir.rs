@@ -20,8 +20,8 @@ use std::{
 };
 
 use super::{
+    asyncify::{asyncify, asyncify_path},
     error,
-    offload::{offload, on_path},
 };
 use crate::{
     engine::work::task::budget,
@@ -51,7 +51,7 @@ const BATCH: usize = 256;
 /// # }).unwrap();
 /// ```
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
-    on_path(path, |path| {
+    asyncify_path(path, |path| {
         let batch = Batch::new(std::fs::read_dir(path)?);
         Ok(ReadDir { state: State::Idle(batch) })
     })
@@ -180,7 +180,7 @@ impl ReadDir {
                     if batch.source.is_none() {
                         return Poll::Ready(Ok(None));
                     }
-                    super::offload::need_runtime()?;
+                    super::asyncify::need_runtime()?;
                     let mut batch =
                         std::mem::replace(batch, Batch { entries: VecDeque::new(), source: None });
                     self.state = State::Busy(spawn_blocking(move || {
@@ -191,7 +191,7 @@ impl ReadDir {
                 State::Busy(job) => {
                     let ended = ready!(Pin::new(job).poll(cx));
                     self.state = State::Over;
-                    self.state = State::Idle(ended.map_err(|why| error::lost(&why))?);
+                    self.state = State::Idle(ended.map_err(|why| error::job_lost(&why))?);
                 }
                 State::Over => {
                     return Poll::Ready(Err(io::Error::other(
@@ -286,7 +286,7 @@ impl DirEntry {
     /// ```
     pub async fn metadata(&self) -> io::Result<Metadata> {
         let std = self.std.clone();
-        offload(move || std.metadata()).await
+        asyncify(move || std.metadata()).await
     }
 
     /// Returns the entry's type: file, directory, symbolic link or something else. The type mostly
@@ -312,7 +312,7 @@ impl DirEntry {
             return Ok(known);
         }
         let std = self.std.clone();
-        offload(move || std.file_type()).await
+        asyncify(move || std.file_type()).await
     }
 
     /// Returns the entry's inode number.

@@ -14,17 +14,17 @@
 //! task makes (`engine/work/task/state.rs`), and the models there cover it.
 //!
 //! - **Dropped file**: the join handle is detached. The bytes of a read are lost, a write is made.
-//! - **Runtime that shuts down**: a job that no thread can be had for is dropped. For a read, its `Arc` of
-//!   the file goes with it, and the next operation gets an error that says so. A write that was
-//!   already reported as accepted to its caller is made by the thread that drops the job
-//!   ([`Chunk`]), and the next operation gets its result. If the job is dropped before
+//! - **Runtime that shuts down**: a job that no thread can be had for is dropped. For a read, its
+//!   `Arc` of the file goes with it, and the next operation gets an error that says so. A write
+//!   that was already reported as accepted to its caller is made by the thread that drops the job
+//!   ([`WriteJob`]), and the next operation gets its result. If the job is dropped before
 //!   its bytes were reported as accepted, because no thread can be started or the runtime shuts
 //!   down, the write is not made: the caller gets an error instead.
 //!
 //! # Invariants
 //! 1. While a job is in progress nothing else uses the file's cursor through this file.
-//! 2. `held` bytes were read beyond what was returned to callers, so the cursor is that many bytes
-//!    ahead; a write or a seek must go back first.
+//! 2. `unread` bytes were read beyond what was returned to callers, so the cursor is that many
+//!    bytes ahead; a write or a seek must go back first.
 //!
 //! # Rejected
 //! - Writing from several jobs at once: the bytes would have no order.
@@ -41,7 +41,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{error, inline, offload, unwritten::Unwritten};
+use super::{asyncify, error, inline, pending_writes::PendingWrite};
 use crate::{
     io::ReadBuf,
     task::{JoinHandle, blocking::try_spawn_blocking, spawn_blocking},
@@ -54,31 +54,33 @@ use crate::{
 /// socket or a terminal has no such cursor, and a read that waits there must not keep a clone from
 /// writing.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gate(Option<Arc<Mutex<()>>>);
+pub(super) struct CursorLock(Option<Arc<Mutex<()>>>);
 
-impl Gate {
+impl CursorLock {
     pub(super) fn is_shared(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Marks the cursor as shared, and returns the gate for the clone.
+    /// Marks the cursor as shared, and returns the lock for the clone.
     pub(super) fn share(&mut self) -> Self {
         self.0.get_or_insert_default();
         self.clone()
     }
 
-    fn wait(&self) -> Option<MutexGuard<'_, ()>> {
+    fn lock(&self) -> Option<MutexGuard<'_, ()>> {
         // The lock guards no data, so a panic cannot have left any inconsistent.
-        self.0.as_ref().map(|gate| gate.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0
+            .as_ref()
+            .map(|cursor_lock| cursor_lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Calls `f` if no other operation is using the cursor; returns `None` otherwise.
     #[inline]
-    pub(super) fn if_free<T>(&self, f: impl FnOnce() -> T) -> Option<T> {
-        let Some(gate) = &self.0 else { return Some(f()) };
-        let _held = match gate.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+    pub(super) fn try_with<T>(&self, f: impl FnOnce() -> T) -> Option<T> {
+        let Some(cursor_lock) = &self.0 else { return Some(f()) };
+        let _guard = match cursor_lock.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
         Some(f())
@@ -95,43 +97,43 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// Returns the number of bytes that were read and not returned yet.
-    fn held(&self) -> usize {
+    fn unread(&self) -> usize {
         self.end - self.start
     }
 
-    fn hand_out(&mut self, into: &mut ReadBuf<'_>) {
-        let amount = self.held().min(into.remaining());
+    fn copy_unread(&mut self, into: &mut ReadBuf<'_>) {
+        let amount = self.unread().min(into.remaining());
         into.put_slice(&self.bytes[self.start..self.start + amount]);
         self.start += amount;
     }
 
-    /// Discards the held bytes, and returns the seek that moves the cursor back to the caller's
+    /// Discards the unread bytes, and returns the seek that moves the cursor back to the caller's
     /// position.
     fn rewind(&mut self) -> Option<SeekFrom> {
-        let held = self.held();
+        let unread = self.unread();
         (self.start, self.end) = (0, 0);
         // A buffer has less than `i64::MAX` bytes.
-        (held > 0).then(|| SeekFrom::Current(-(held as i64)))
+        (unread > 0).then(|| SeekFrom::Current(-(unread as i64)))
     }
 
-    /// Replaces the content with these bytes, all of them held.
-    fn hold(&mut self, bytes: &[u8]) {
+    /// Replaces the content with these bytes, all of them unread.
+    fn set_unread(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         (self.start, self.end) = (0, bytes.len());
     }
 
-    /// Reads once, appending to the held bytes; at most `most` bytes are held afterwards.
-    fn read(&mut self, mut file: &File, most: usize) -> io::Result<()> {
-        if self.bytes.len() < most {
-            self.bytes.resize(most, 0);
+    /// Reads once, appending to the unread bytes; at most `limit` bytes are unread afterwards.
+    fn read(&mut self, mut file: &File, limit: usize) -> io::Result<()> {
+        if self.bytes.len() < limit {
+            self.bytes.resize(limit, 0);
         }
         loop {
-            match file.read(&mut self.bytes[self.end..most]) {
+            match file.read(&mut self.bytes[self.end..limit]) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 // Like the kernel, return what was read before an error; the next read meets the
                 // error again.
-                Err(_) if self.held() > 0 => return Ok(()),
+                Err(_) if self.unread() > 0 => return Ok(()),
                 result => return result.map(|count| self.end += count),
             }
         }
@@ -140,36 +142,36 @@ impl Buffer {
 
 /// The result of a job, by the kind of operation.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum JobResult {
     Read(io::Result<()>),
-    Wrote(io::Result<()>),
-    Sought(io::Result<u64>),
-    Cut(io::Result<()>),
+    Write(io::Result<()>),
+    Seek(io::Result<u64>),
+    Truncate(io::Result<()>),
 }
 
 #[derive(Debug)]
 enum State {
     Idle(Buffer),
-    Busy(JoinHandle<(Outcome, Buffer)>),
+    Busy(JoinHandle<(JobResult, Buffer)>),
 }
 
-/// The file that a job works on, and the gate of its cursor.
+/// The file that a job works on, and the lock of its cursor.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct JobFile {
     pub(super) file: Arc<File>,
-    gate: Gate,
+    cursor_lock: CursorLock,
 }
 
-impl Target {
+impl JobFile {
     /// Waits until no other operation is using the cursor, then calls `f` with the file.
-    fn at_cursor<T>(&self, f: impl FnOnce(&File) -> T) -> T {
-        let _held = self.gate.wait();
+    fn with_cursor<T>(&self, f: impl FnOnce(&File) -> T) -> T {
+        let _guard = self.cursor_lock.lock();
         f(&self.file)
     }
 }
 
 /// Moves the cursor back to the caller's position, if it is ahead.
-fn go_back(mut file: &File, back: Option<SeekFrom>) -> io::Result<()> {
+fn seek_back(mut file: &File, back: Option<SeekFrom>) -> io::Result<()> {
     back.map_or(Ok(()), |back| file.seek(back).map(drop))
 }
 
@@ -182,24 +184,24 @@ pub(super) struct Inner {
     /// Position after the last seek.
     pub(super) position: u64,
     /// Result of an inline seek, to be returned by `poll_complete`.
-    sought: Option<io::Result<u64>>,
+    seek_result: Option<io::Result<u64>>,
     /// Fate of the current write; created by the first write.
-    late: Option<Late>,
+    write_state: Option<SharedWriteState>,
     /// The file's inode number, determined by the first write.
     inode: Option<u64>,
-    pub(super) gate: Gate,
+    pub(super) cursor_lock: CursorLock,
 }
 
 impl Inner {
-    pub(super) fn new(gate: Gate) -> Self {
+    pub(super) fn new(cursor_lock: CursorLock) -> Self {
         Self {
             state: State::Idle(Buffer::default()),
             error: None,
             position: 0,
-            sought: None,
-            late: None,
+            seek_result: None,
+            write_state: None,
             inode: None,
-            gate,
+            cursor_lock,
         }
     }
 
@@ -207,11 +209,11 @@ impl Inner {
         matches!(self.state, State::Busy(_))
     }
 
-    /// Copies held bytes into `into`, and returns true if there were any.
-    pub(super) fn hand_out(&mut self, into: &mut ReadBuf<'_>) -> bool {
+    /// Copies unread bytes into `into`, and returns true if there were any.
+    pub(super) fn copy_unread(&mut self, into: &mut ReadBuf<'_>) -> bool {
         match &mut self.state {
-            State::Idle(buffer) if buffer.held() > 0 => {
-                buffer.hand_out(into);
+            State::Idle(buffer) if buffer.unread() > 0 => {
+                buffer.copy_unread(into);
                 true
             }
             _ => false,
@@ -219,36 +221,33 @@ impl Inner {
     }
 
     /// Waits for the job in progress and returns its outcome; `None` if there is no job.
-    pub(super) fn poll_outcome(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Outcome>>> {
+    pub(super) fn poll_job(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<JobResult>>> {
         let State::Busy(job) = &mut self.state else { return Poll::Ready(Ok(None)) };
         let ended = ready!(Pin::new(job).poll(cx));
         self.state = State::Idle(Buffer::default());
-        let (outcome, buffer) = match ended {
+        let (result, buffer) = match ended {
             Ok(done) => done,
             Err(why) => {
-                let late = self.late.as_ref().and_then(Fate::take_result);
-                let result = late.ok_or_else(|| error::lost(&why))?;
-                (Outcome::Wrote(result), Buffer::default())
+                let write_state = self.write_state.as_ref().and_then(WriteState::take_result);
+                let written = write_state.ok_or_else(|| error::job_lost(&why))?;
+                (JobResult::Write(written), Buffer::default())
             }
         };
         self.state = State::Idle(buffer);
-        if let Outcome::Sought(Ok(position)) = outcome {
+        if let JobResult::Seek(Ok(position)) = result {
             self.position = position;
         }
-        Poll::Ready(Ok(Some(outcome)))
+        Poll::Ready(Ok(Some(result)))
     }
 
     /// Waits until no write is in progress; returns its error, or that of an earlier write.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.sought = None;
+        self.seek_result = None;
         if let Some(error) = self.error.take() {
             return Poll::Ready(Err(error));
         }
-        match ready!(self.poll_outcome(cx))? {
-            Some(Outcome::Wrote(result)) => Poll::Ready(result),
+        match ready!(self.poll_job(cx))? {
+            Some(JobResult::Write(result)) => Poll::Ready(result),
             _ => Poll::Ready(Ok(())),
         }
     }
@@ -256,16 +255,16 @@ impl Inner {
     /// Waits until no job is in progress. An error is kept for the next write or flush.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_busy()
-            && let Err(error) = ready!(self.poll_wrote(cx))
+            && let Err(error) = ready!(self.poll_write_result(cx))
         {
             self.error.get_or_insert(error);
         }
         Poll::Ready(())
     }
 
-    fn poll_wrote(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(match ready!(self.poll_outcome(cx))? {
-            Some(Outcome::Wrote(result)) => result,
+    fn poll_write_result(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(match ready!(self.poll_job(cx))? {
+            Some(JobResult::Write(result)) => result,
             _ => Ok(()),
         })
     }
@@ -280,13 +279,13 @@ impl Inner {
     }
 
     /// Takes the result of an inline seek that was not returned yet.
-    pub(super) fn take_sought(&mut self) -> Option<io::Result<u64>> {
-        self.sought.take()
+    pub(super) fn take_seek_result(&mut self) -> Option<io::Result<u64>> {
+        self.seek_result.take()
     }
 
     /// Returns true if there is the result of an inline seek that was not returned yet.
-    pub(super) fn has_sought(&self) -> bool {
-        self.sought.is_some()
+    pub(super) fn has_seek_result(&self) -> bool {
+        self.seek_result.is_some()
     }
 
     /// Returns the buffer, which must be here: the caller has made sure that no job is in progress.
@@ -305,29 +304,29 @@ impl Inner {
     fn begin(
         &mut self,
         file: &Arc<File>,
-        job: impl FnOnce(Target, Buffer) -> JoinHandle<(Outcome, Buffer)>,
+        job: impl FnOnce(JobFile, Buffer) -> JoinHandle<(JobResult, Buffer)>,
     ) {
         // Only for the panic: a runtime that shuts down drops the job, which becomes an error
         // later.
-        let _ = offload::need_runtime();
-        self.sought = None;
-        let target = Target { file: file.clone(), gate: self.gate.clone() };
+        let _ = asyncify::need_runtime();
+        self.seek_result = None;
+        let target = JobFile { file: file.clone(), cursor_lock: self.cursor_lock.clone() };
         let buffer = std::mem::take(self.idle());
         self.state = State::Busy(job(target, buffer));
     }
 
-    /// Starts a job that reads up to `most` bytes in all, of which `first` were already read from
+    /// Starts a job that reads up to `limit` bytes in all, of which `first` were already read from
     /// the page cache.
-    pub(super) fn begin_read(&mut self, file: &Arc<File>, first: &[u8], most: usize) {
+    pub(super) fn begin_read(&mut self, file: &Arc<File>, first: &[u8], limit: usize) {
         self.begin(file, |target, mut buffer| {
-            buffer.hold(first);
-            let fetch = Fetch(Some((target, buffer)));
-            spawn_blocking(move || fetch.read(most))
+            buffer.set_unread(first);
+            let read_job = ReadJob(Some((target, buffer)));
+            spawn_blocking(move || read_job.read(limit))
         });
     }
 
-    /// Starts a job that writes the first `most` bytes of `pieces`, and returns the number of bytes
-    /// accepted.
+    /// Starts a job that writes the first `limit` bytes of `pieces`, and returns the number of
+    /// bytes accepted.
     ///
     /// # Errors
     /// If the runtime has shut down, or no thread can be started: nothing is written then.
@@ -335,112 +334,112 @@ impl Inner {
         &mut self,
         file: &Arc<File>,
         pieces: impl IntoIterator<Item = &'a [u8]>,
-        most: usize,
+        limit: usize,
     ) -> io::Result<usize> {
-        offload::need_runtime()?;
-        self.sought = None;
-        let late = self.late.get_or_insert_default().clone();
-        *lock(&late) = Fate::Offered;
+        asyncify::need_runtime()?;
+        self.seek_result = None;
+        let write_state = self.write_state.get_or_insert_default().clone();
+        *lock(&write_state) = WriteState::Offered;
         if self.inode.is_none() {
             self.inode = inline::inode(file);
         }
-        let unwritten = self.inode.map(Unwritten::new);
-        let target = Target { file: file.clone(), gate: self.gate.clone() };
+        let pending_write = self.inode.map(PendingWrite::new);
+        let target = JobFile { file: file.clone(), cursor_lock: self.cursor_lock.clone() };
         let mut buffer = std::mem::take(self.idle());
         let back = buffer.rewind();
         buffer.bytes.clear();
         for piece in pieces {
-            let piece = &piece[..piece.len().min(most - buffer.bytes.len())];
+            let piece = &piece[..piece.len().min(limit - buffer.bytes.len())];
             buffer.bytes.extend_from_slice(piece);
         }
         let amount = buffer.bytes.len();
-        let chunk = Chunk {
+        let write_job = WriteJob {
             parts: Some((target, buffer, back)),
-            late: late.clone(),
-            _unwritten: unwritten,
+            write_state: write_state.clone(),
+            _pending_write: pending_write,
         };
-        match try_spawn_blocking(move || chunk.write()) {
-            Some(job) if Fate::accept(&late) => {
+        match try_spawn_blocking(move || write_job.write()) {
+            Some(job) if WriteState::accept(&write_state) => {
                 self.state = State::Busy(job);
                 Ok(amount)
             }
-            _ => Err(error::ended()),
+            _ => Err(error::job_failed()),
         }
     }
 
     pub(super) fn begin_seek(&mut self, file: &Arc<File>, to: SeekFrom) {
         self.begin(file, |target, mut buffer| {
-            let back = back_before(buffer.rewind(), to);
+            let back = seek_back_before(buffer.rewind(), to);
             spawn_blocking(move || {
-                let result =
-                    target.at_cursor(|mut file| go_back(file, back).and_then(|()| file.seek(to)));
-                (Outcome::Sought(result), buffer)
+                let result = target
+                    .with_cursor(|mut file| seek_back(file, back).and_then(|()| file.seek(to)));
+                (JobResult::Seek(result), buffer)
             })
         });
     }
 
     /// Seeks inline; the next `poll_complete` returns the result. Returns false, with nothing
     /// changed, if another operation is using the cursor.
-    pub(super) fn seek_at_once(&mut self, file: &File, to: SeekFrom) -> bool {
-        let gate = self.gate.clone();
-        let result = gate.if_free(|| {
-            let back = back_before(self.idle().rewind(), to);
+    pub(super) fn seek_inline(&mut self, file: &File, to: SeekFrom) -> bool {
+        let cursor_lock = self.cursor_lock.clone();
+        let result = cursor_lock.try_with(|| {
+            let back = seek_back_before(self.idle().rewind(), to);
             let mut cursor = file;
-            go_back(file, back).and_then(|()| cursor.seek(to))
+            seek_back(file, back).and_then(|()| cursor.seek(to))
         });
         if let Some(Ok(position)) = result {
             self.position = position;
         }
         let done = result.is_some();
-        self.sought = result;
+        self.seek_result = result;
         done
     }
 
-    pub(super) fn begin_cut(&mut self, file: &Arc<File>, size: u64) {
+    pub(super) fn begin_truncate(&mut self, file: &Arc<File>, size: u64) {
         self.begin(file, |target, mut buffer| {
             let back = buffer.rewind();
             spawn_blocking(move || {
-                let returned =
-                    back.map_or(Ok(()), |back| target.at_cursor(|file| go_back(file, Some(back))));
+                let returned = back
+                    .map_or(Ok(()), |back| target.with_cursor(|file| seek_back(file, Some(back))));
                 // Truncation does not use the cursor.
                 let result = returned.and_then(|()| target.file.set_len(size));
-                (Outcome::Cut(result), buffer)
+                (JobResult::Truncate(result), buffer)
             })
         });
     }
 
     /// Moves the cursor back to the caller's position. Bytes read from a pipe cannot be given back.
-    pub(super) fn settle_cursor(&mut self, file: &File) {
+    pub(super) fn restore_cursor(&mut self, file: &File) {
         if let State::Idle(buffer) = &mut self.state {
             // A file that cannot seek has no cursor to set.
-            let _ = go_back(file, buffer.rewind());
+            let _ = seek_back(file, buffer.rewind());
         }
     }
 }
 
 /// Returns the seek that must precede a seek to `to`: only a relative seek depends on the current
 /// position.
-fn back_before(back: Option<SeekFrom>, to: SeekFrom) -> Option<SeekFrom> {
+fn seek_back_before(back: Option<SeekFrom>, to: SeekFrom) -> Option<SeekFrom> {
     back.filter(|_| matches!(to, SeekFrom::Current(_)))
 }
 
 /// Read to be made by a blocking thread. If its job is dropped before it ran, the cursor goes back
 /// to before the bytes that were read from the cache, because no caller has got them.
-struct Fetch(Option<(Target, Buffer)>);
+struct ReadJob(Option<(JobFile, Buffer)>);
 
-impl Fetch {
-    fn read(mut self, most: usize) -> (Outcome, Buffer) {
-        let (target, mut buffer) = self.0.take().expect("a fetch reads once");
-        let result = target.at_cursor(|file| buffer.read(file, most));
-        (Outcome::Read(result), buffer)
+impl ReadJob {
+    fn read(mut self, limit: usize) -> (JobResult, Buffer) {
+        let (target, mut buffer) = self.0.take().expect("a read job runs once");
+        let result = target.with_cursor(|file| buffer.read(file, limit));
+        (JobResult::Read(result), buffer)
     }
 }
 
-impl Drop for Fetch {
+impl Drop for ReadJob {
     fn drop(&mut self) {
         if let Some((target, mut buffer)) = self.0.take() {
             // A regular file that was read can seek; the operation fails in any case.
-            let _ = go_back(&target.file, buffer.rewind());
+            let _ = seek_back(&target.file, buffer.rewind());
         }
     }
 }
@@ -449,7 +448,7 @@ impl Drop for Fetch {
 /// orders the caller, which is about to report the bytes as accepted, and the thread that drops the
 /// job.
 #[derive(Debug, Default)]
-enum Fate {
+enum WriteState {
     /// Nothing was reported to the caller yet: a job that is dropped writes nothing.
     #[default]
     Offered,
@@ -458,32 +457,32 @@ enum Fate {
     /// The bytes were reported as accepted: a job that is dropped writes them.
     Accepted,
     /// A job that was dropped has written the bytes, with this result.
-    Done(io::Result<()>),
+    WrittenOnDrop(io::Result<()>),
 }
 
-type Late = Arc<Mutex<Fate>>;
+type SharedWriteState = Arc<Mutex<WriteState>>;
 
-fn lock(late: &Late) -> MutexGuard<'_, Fate> {
-    // A panic leaves a fate as it was before or after one step, so it is consistent.
-    late.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(write_state: &SharedWriteState) -> MutexGuard<'_, WriteState> {
+    // A panic leaves the state as it was before or after one step, so it is consistent.
+    write_state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Fate {
+impl WriteState {
     /// Accepts the write, so that its bytes are written in any case from now on. Returns false if
     /// the job was already dropped.
     #[must_use]
-    fn accept(late: &Late) -> bool {
-        let mut fate = lock(late);
-        let accepted = !matches!(*fate, Self::Refused);
+    fn accept(write_state: &SharedWriteState) -> bool {
+        let mut state = lock(write_state);
+        let accepted = !matches!(*state, Self::Refused);
         if accepted {
-            *fate = Self::Accepted;
+            *state = Self::Accepted;
         }
         accepted
     }
 
-    fn take_result(late: &Late) -> Option<io::Result<()>> {
-        match std::mem::take(&mut *lock(late)) {
-            Self::Done(result) => Some(result),
+    fn take_result(write_state: &SharedWriteState) -> Option<io::Result<()>> {
+        match std::mem::take(&mut *lock(write_state)) {
+            Self::WrittenOnDrop(result) => Some(result),
             _ => None,
         }
     }
@@ -491,44 +490,44 @@ impl Fate {
 
 /// Bytes to be written by a job. Once they were reported as accepted they are written, even if the
 /// runtime shuts down before the job ran: the thread that drops the job writes them.
-struct Chunk {
-    parts: Option<(Target, Buffer, Option<SeekFrom>)>,
-    late: Late,
+struct WriteJob {
+    parts: Option<(JobFile, Buffer, Option<SeekFrom>)>,
+    write_state: SharedWriteState,
     /// Counts the write as pending until its bytes are written.
-    _unwritten: Option<Unwritten>,
+    _pending_write: Option<PendingWrite>,
 }
 
-impl Chunk {
-    fn write(mut self) -> (Outcome, Buffer) {
-        let (target, mut buffer, back) = self.parts.take().expect("a chunk is written once");
+impl WriteJob {
+    fn write(mut self) -> (JobResult, Buffer) {
+        let (target, mut buffer, back) = self.parts.take().expect("a write job runs once");
         let result = write(&target, &buffer, back);
         (buffer.start, buffer.end) = (0, 0);
-        (Outcome::Wrote(result), buffer)
+        (JobResult::Write(result), buffer)
     }
 }
 
-impl Drop for Chunk {
+impl Drop for WriteJob {
     fn drop(&mut self) {
         let Some((target, buffer, back)) = self.parts.take() else { return };
         {
-            let mut fate = lock(&self.late);
-            if matches!(*fate, Fate::Offered) {
-                *fate = Fate::Refused;
-                // Bytes that were read ahead are no longer held, so the cursor goes back to before
+            let mut state = lock(&self.write_state);
+            if matches!(*state, WriteState::Offered) {
+                *state = WriteState::Refused;
+                // Bytes that were read ahead are discarded, so the cursor goes back to before
                 // them. A file that cannot seek has no cursor to set.
-                let _ = go_back(&target.file, back);
+                let _ = seek_back(&target.file, back);
                 return;
             }
         }
         let result = write(&target, &buffer, back);
         // The job ends after this, so the next operation finds the result.
-        *lock(&self.late) = Fate::Done(result);
+        *lock(&self.write_state) = WriteState::WrittenOnDrop(result);
     }
 }
 
-fn write(target: &Target, buffer: &Buffer, back: Option<SeekFrom>) -> io::Result<()> {
-    target.at_cursor(|mut file| {
-        go_back(file, back)?;
+fn write(target: &JobFile, buffer: &Buffer, back: Option<SeekFrom>) -> io::Result<()> {
+    target.with_cursor(|mut file| {
+        seek_back(file, back)?;
         file.write_all(&buffer.bytes)
     })
 }

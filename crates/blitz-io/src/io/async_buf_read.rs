@@ -78,7 +78,7 @@ pub trait AsyncBufRead: AsyncRead {
 }
 
 /// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
-macro_rules! through_pointer {
+macro_rules! deref_impl {
     ($self:ident => $inner:expr) => {
         #[inline]
         fn poll_fill_buf($self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
@@ -93,11 +93,11 @@ macro_rules! through_pointer {
 }
 
 impl<T: AsyncBufRead + Unpin + ?Sized> AsyncBufRead for &mut T {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<T: AsyncBufRead + Unpin + ?Sized> AsyncBufRead for Box<T> {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<P> AsyncBufRead for Pin<P>
@@ -105,12 +105,12 @@ where
     P: DerefMut,
     P::Target: AsyncBufRead,
 {
-    through_pointer!(self => self.as_deref_mut());
+    deref_impl!(self => self.as_deref_mut());
 }
 
 /// Implements the methods for a type of std that is its own buffer, through std's own
 /// trait, which does not block for it.
-macro_rules! as_std_does {
+macro_rules! impl_like_std {
     () => {
         #[inline]
         fn poll_fill_buf(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
@@ -125,9 +125,9 @@ macro_rules! as_std_does {
 }
 
 impl AsyncBufRead for &[u8] {
-    as_std_does!();
+    impl_like_std!();
 }
 
 impl<T: AsRef<[u8]> + Unpin> AsyncBufRead for io::Cursor<T> {
-    as_std_does!();
+    impl_like_std!();
 }

@@ -79,7 +79,7 @@ pub trait AsyncRead {
 }
 
 /// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
-macro_rules! through_pointer {
+macro_rules! deref_impl {
     ($self:ident => $inner:expr) => {
         #[inline]
         fn poll_read(
@@ -93,11 +93,11 @@ macro_rules! through_pointer {
 }
 
 impl<T: AsyncRead + Unpin + ?Sized> AsyncRead for &mut T {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<T: AsyncRead + Unpin + ?Sized> AsyncRead for Box<T> {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<P> AsyncRead for Pin<P>
@@ -105,7 +105,7 @@ where
     P: DerefMut,
     P::Target: AsyncRead,
 {
-    through_pointer!(self => self.as_deref_mut());
+    deref_impl!(self => self.as_deref_mut());
 }
 
 impl AsyncRead for &[u8] {

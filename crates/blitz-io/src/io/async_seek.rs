@@ -66,7 +66,7 @@ pub trait AsyncSeek {
 }
 
 /// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
-macro_rules! through_pointer {
+macro_rules! deref_impl {
     ($self:ident => $inner:expr) => {
         #[inline]
         fn start_seek($self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
@@ -81,11 +81,11 @@ macro_rules! through_pointer {
 }
 
 impl<T: AsyncSeek + Unpin + ?Sized> AsyncSeek for &mut T {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<T: AsyncSeek + Unpin + ?Sized> AsyncSeek for Box<T> {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<P> AsyncSeek for Pin<P>
@@ -93,7 +93,7 @@ where
     P: DerefMut,
     P::Target: AsyncSeek,
 {
-    through_pointer!(self => self.as_deref_mut());
+    deref_impl!(self => self.as_deref_mut());
 }
 
 impl<T: AsRef<[u8]> + Unpin> AsyncSeek for io::Cursor<T> {

@@ -155,7 +155,7 @@ pub trait AsyncWrite {
 }
 
 /// Forwards the trait's methods through a pointer; `$inner` pins the pointer's target.
-macro_rules! through_pointer {
+macro_rules! deref_impl {
     ($self:ident => $inner:expr) => {
         #[inline]
         fn poll_write(
@@ -193,11 +193,11 @@ macro_rules! through_pointer {
 }
 
 impl<T: AsyncWrite + Unpin + ?Sized> AsyncWrite for &mut T {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<T: AsyncWrite + Unpin + ?Sized> AsyncWrite for Box<T> {
-    through_pointer!(self => Pin::new(&mut **self.get_mut()));
+    deref_impl!(self => Pin::new(&mut **self.get_mut()));
 }
 
 impl<P> AsyncWrite for Pin<P>
@@ -205,12 +205,12 @@ where
     P: DerefMut,
     P::Target: AsyncWrite,
 {
-    through_pointer!(self => self.as_deref_mut());
+    deref_impl!(self => self.as_deref_mut());
 }
 
 /// Implements the trait for types of std that are in memory, through std's own trait, which
 /// does not block for them.
-macro_rules! as_std_does {
+macro_rules! impl_like_std {
     ($($sink:ty),*) => {$(
         impl AsyncWrite for $sink {
             #[inline]
@@ -249,7 +249,7 @@ macro_rules! as_std_does {
     )*};
 }
 
-as_std_does!(
+impl_like_std!(
     Vec<u8>,
     io::Cursor<&mut [u8]>,
     io::Cursor<&mut Vec<u8>>,

@@ -53,10 +53,10 @@ pub(super) enum Seek {
     /// No seek was requested.
     Idle,
     /// A seek was requested and has not begun.
-    Asked(SeekFrom),
+    Requested(SeekFrom),
     /// The source seeks back over the bytes in the window; then comes the requested seek,
     /// by this relative distance.
-    GoingBack(i64),
+    SeekingBack(i64),
     /// The source is seeking to the requested position.
     Moving,
 }
@@ -167,7 +167,7 @@ impl<R: AsyncRead> BufReader<R> {
     /// # }).unwrap();
     /// ```
     pub fn buffer(&self) -> &[u8] {
-        self.window.held()
+        self.window.buffered()
     }
 }
 
@@ -182,9 +182,9 @@ impl<R: AsyncRead> AsyncRead for BufReader<R> {
             // pieces.
             return self.project().source.poll_read(cx, buf);
         }
-        let held = ready!(self.as_mut().poll_fill_buf(cx))?;
-        let amount = held.len().min(buf.remaining());
-        buf.put_slice(&held[..amount]);
+        let buffered = ready!(self.as_mut().poll_fill_buf(cx))?;
+        let amount = buffered.len().min(buf.remaining());
+        buf.put_slice(&buffered[..amount]);
         self.consume(amount);
         Poll::Ready(Ok(()))
     }
@@ -196,7 +196,7 @@ impl<R: AsyncRead> AsyncBufRead for BufReader<R> {
         if this.window.is_empty() {
             ready!(this.window.poll_fill(cx, this.source))?;
         }
-        Poll::Ready(Ok(this.window.held()))
+        Poll::Ready(Ok(this.window.buffered()))
     }
 
     fn consume(self: Pin<&mut Self>, amt: usize) {
@@ -210,7 +210,7 @@ impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
         // The seek begins in `poll_complete`, because the source may have to seek back
         // first.
-        *self.project().seek = Seek::Asked(position);
+        *self.project().seek = Seek::Requested(position);
         Ok(())
     }
 
@@ -222,28 +222,28 @@ impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
             let source = this.source.as_mut();
             *this.seek = match now {
                 Seek::Idle => return source.poll_complete(cx),
-                Seek::Asked(SeekFrom::Current(by)) => {
-                    let held = this.window.held().len() as i64;
-                    if let Some(by) = by.checked_sub(held) {
+                Seek::Requested(SeekFrom::Current(by)) => {
+                    let buffered = this.window.buffered().len() as i64;
+                    if let Some(by) = by.checked_sub(buffered) {
                         source.start_seek(SeekFrom::Current(by))?;
                         Seek::Moving
                     } else {
-                        source.start_seek(SeekFrom::Current(-held))?;
-                        Seek::GoingBack(by)
+                        source.start_seek(SeekFrom::Current(-buffered))?;
+                        Seek::SeekingBack(by)
                     }
                 }
-                Seek::Asked(position) => {
+                Seek::Requested(position) => {
                     source.start_seek(position)?;
                     Seek::Moving
                 }
-                Seek::GoingBack(_) | Seek::Moving => {
+                Seek::SeekingBack(_) | Seek::Moving => {
                     let Poll::Ready(position) = source.poll_complete(cx)? else {
                         *this.seek = now;
                         return Poll::Pending;
                     };
                     this.window.clear();
-                    let Seek::GoingBack(by) = now else { return Poll::Ready(Ok(position)) };
-                    Seek::Asked(SeekFrom::Current(by))
+                    let Seek::SeekingBack(by) = now else { return Poll::Ready(Ok(position)) };
+                    Seek::Requested(SeekFrom::Current(by))
                 }
             };
         }
@@ -283,10 +283,10 @@ impl<R: AsyncRead + AsyncWrite> AsyncWrite for BufReader<R> {
 
 impl<R: fmt::Debug> fmt::Debug for BufReader<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (held, size) = (self.window.held().len(), self.window.size());
+        let (buffered, size) = (self.window.buffered().len(), self.window.size());
         f.debug_struct("BufReader")
             .field("reader", &self.source)
-            .field("buffer", &format_args!("{held}/{size}"))
+            .field("buffer", &format_args!("{buffered}/{size}"))
             .finish()
     }
 }

@@ -153,7 +153,7 @@ impl<RW> From<BufWriter<BufReader<RW>>> for BufStream<RW> {
         // The writer was the outer layer, so its seek came first and takes precedence.
         let seek = match writing {
             buf_writer::Seek::Idle => reading,
-            buf_writer::Seek::Asked(position) => buf_reader::Seek::Asked(position),
+            buf_writer::Seek::Requested(position) => buf_reader::Seek::Requested(position),
             // The writer had already passed the seek on to the reader.
             buf_writer::Seek::Moving => match reading {
                 buf_reader::Seek::Idle => buf_reader::Seek::Moving,

@@ -54,7 +54,7 @@ pub(super) enum Seek {
     /// No seek was requested.
     Idle,
     /// A seek was requested; the collected bytes are written first.
-    Asked(SeekFrom),
+    Requested(SeekFrom),
     /// The target is seeking to the requested position.
     Moving,
 }
@@ -290,7 +290,7 @@ impl<W: AsyncWrite + AsyncSeek> AsyncSeek for BufWriter<W> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
         // The seek begins in `poll_complete`, because writing the collected bytes may have
         // to wait.
-        *self.project().seek = Seek::Asked(position);
+        *self.project().seek = Seek::Requested(position);
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl<W: AsyncWrite + AsyncSeek> AsyncSeek for BufWriter<W> {
             // because Tokio writes them before it completes that seek.
             ready!(self.as_mut().poll_empty(cx))?;
         }
-        if let Seek::Asked(position) = self.seek {
+        if let Seek::Requested(position) = self.seek {
             let mut this = self.as_mut().project();
             // An earlier seek of the target itself has to complete first.
             ready!(this.target.as_mut().poll_complete(cx))?;

@@ -187,17 +187,17 @@ impl Transfer {
     ) -> Poll<io::Result<()>> {
         self.grow();
         let was_empty = self.window.is_empty();
-        let came = loop {
+        let count = loop {
             match self.window.poll_fill(cx, reader.as_mut()) {
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Poll::Ready(came) => break came?,
+                Poll::Ready(count) => break count?,
                 Poll::Pending => return Poll::Pending,
             }
         };
-        self.ended = came == 0;
+        self.ended = count == 0;
         if was_empty {
-            self.last_read = came;
-            let is_full = came == self.window.size();
+            self.last_read = count;
+            let is_full = count == self.window.size();
             self.full_reads = if is_full { FULL_READS.min(self.full_reads + 1) } else { 0 };
         }
         Poll::Ready(Ok(()))
@@ -234,14 +234,14 @@ impl Transfer {
         R: AsyncRead + ?Sized,
         W: AsyncWrite + ?Sized,
     {
-        match writer.poll_write(cx, self.window.held()) {
+        match writer.poll_write(cx, self.window.buffered()) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::Error::new(
                 io::ErrorKind::WriteZero,
                 "write zero byte into writer: it takes nothing more",
             ))),
             Poll::Ready(Ok(amount)) => {
-                let held = self.window.held().len();
-                assert!(amount <= held, "a writer took {amount} bytes of {held}");
+                let buffered = self.window.buffered().len();
+                assert!(amount <= buffered, "a writer took {amount} bytes of {buffered}");
                 self.window.take(amount);
                 self.total += amount as u64;
                 self.unflushed = true;

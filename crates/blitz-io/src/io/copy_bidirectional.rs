@@ -54,7 +54,7 @@ where
     A: AsyncRead + AsyncWrite + Unpin + ?Sized,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
-    both(a, b, Transfer::adaptive(), Transfer::adaptive()).await
+    copy_both_ways(a, b, Transfer::adaptive(), Transfer::adaptive()).await
 }
 
 /// Copies bytes in both directions between `a` and `b`, with buffers of the given sizes.
@@ -91,10 +91,11 @@ where
 {
     assert!(a_to_b_buf_size > 0, "`a_to_b_buf_size` must be greater than 0");
     assert!(b_to_a_buf_size > 0, "`b_to_a_buf_size` must be greater than 0");
-    both(a, b, Transfer::with_size(a_to_b_buf_size), Transfer::with_size(b_to_a_buf_size)).await
+    copy_both_ways(a, b, Transfer::with_size(a_to_b_buf_size), Transfer::with_size(b_to_a_buf_size))
+        .await
 }
 
-async fn both<A, B>(
+async fn copy_both_ways<A, B>(
     a: &mut A,
     b: &mut B,
     a_to_b: Transfer,
@@ -104,7 +105,7 @@ where
     A: AsyncRead + AsyncWrite + Unpin + ?Sized,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
-    let (mut a_to_b, mut b_to_a) = (Way::Copying(a_to_b), Way::Copying(b_to_a));
+    let (mut a_to_b, mut b_to_a) = (TransferState::Copying(a_to_b), TransferState::Copying(b_to_a));
     // The direction that is polled first may use up the budget in every poll, and the other
     // one would never move. So the other one is polled first the next time.
     let mut b_first = false;
@@ -125,7 +126,7 @@ where
 }
 
 /// The state of one of the two directions.
-enum Way {
+enum TransferState {
     Copying(Transfer),
     /// The reader has ended, after this many bytes, and all of them are flushed.
     Closing(u64),
@@ -133,7 +134,7 @@ enum Way {
     Closed(u64),
 }
 
-impl Way {
+impl TransferState {
     fn poll<R, W>(
         &mut self,
         cx: &mut Context<'_>,
@@ -152,7 +153,9 @@ impl Way {
             ready!(Pin::new(writer).poll_shutdown(cx))?;
             *self = Self::Closed(total);
         }
-        let Self::Closed(total) = *self else { unreachable!("a way closes before it is closed") };
+        let Self::Closed(total) = *self else {
+            unreachable!("a transfer shuts its writer down before it is closed")
+        };
         Poll::Ready(Ok(total))
     }
 }

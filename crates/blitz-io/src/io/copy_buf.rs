@@ -42,19 +42,19 @@ where
     R: AsyncBufRead + Unpin + ?Sized,
     W: AsyncWrite + Unpin + ?Sized,
 {
-    let mut done = Done::default();
+    let mut done = CopyProgress::default();
     std::future::poll_fn(|cx| done.poll(cx, reader, writer)).await
 }
 
 #[derive(Default)]
-struct Done {
+struct CopyProgress {
     /// The number of bytes written.
     total: u64,
     /// True if bytes were written since the last flush.
     unflushed: bool,
 }
 
-impl Done {
+impl CopyProgress {
     fn poll<R, W>(
         &mut self,
         cx: &mut Context<'_>,
@@ -67,11 +67,11 @@ impl Done {
     {
         loop {
             let unit = ready!(budget::poll_proceed(cx));
-            let held = match Pin::new(&mut *reader).poll_fill_buf(cx) {
+            let buffered = match Pin::new(&mut *reader).poll_fill_buf(cx) {
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Poll::Ready(held) => {
+                Poll::Ready(buffered) => {
                     unit.spend();
-                    held?
+                    buffered?
                 }
                 Poll::Pending => {
                     // The peer that the reader waits for may wait for bytes that the writer
@@ -84,11 +84,11 @@ impl Done {
                     return Poll::Pending;
                 }
             };
-            if held.is_empty() {
+            if buffered.is_empty() {
                 ready!(Pin::new(&mut *writer).poll_flush(cx))?;
                 return Poll::Ready(Ok(self.total));
             }
-            match ready!(Pin::new(&mut *writer).poll_write(cx, held)) {
+            match ready!(Pin::new(&mut *writer).poll_write(cx, buffered)) {
                 Ok(0) => {
                     return Poll::Ready(Err(io::Error::new(
                         io::ErrorKind::WriteZero,

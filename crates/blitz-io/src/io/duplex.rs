@@ -78,7 +78,7 @@ impl Drop for DuplexStream {
     fn drop(&mut self) {
         // Both pipes are closed before any task is woken, so a task woken by one close
         // finds the other pipe closed as well.
-        let _due = (self.write.close(), self.read.close());
+        let _wakes = (self.write.close(), self.read.close());
     }
 }
 

@@ -64,7 +64,7 @@ impl State {
     }
 
     /// Moves bytes into `buf`; returns `None` if there are none yet.
-    fn read(&mut self, buf: &mut ReadBuf<'_>) -> Option<Done<()>> {
+    fn read(&mut self, buf: &mut ReadBuf<'_>) -> Option<Completed<()>> {
         let amount = self.bytes.len().min(buf.remaining());
         if amount > 0 {
             let (first, second) = self.bytes.as_slices();
@@ -72,20 +72,23 @@ impl State {
             buf.put_slice(&first[..from_first]);
             buf.put_slice(&second[..amount - from_first]);
             self.bytes.drain(..amount);
-            return Some(Done { moved: !weakened!("pipe_read_wakes"), answer: Ok(()) });
+            return Some(Completed { moved: !weakened!("pipe_read_wakes"), result: Ok(()) });
         }
         let ends = self.closed || buf.remaining() == 0;
-        ends.then_some(Done { moved: false, answer: Ok(()) })
+        ends.then_some(Completed { moved: false, result: Ok(()) })
     }
 
     /// Moves as many bytes out of `slices` as there is room for; returns `None` if there is
     /// no room.
-    fn write<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Done<usize>> {
+    fn write<'a>(
+        &mut self,
+        slices: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Option<Completed<usize>> {
         if self.closed {
-            return Some(Done { moved: false, answer: Err(io::ErrorKind::BrokenPipe.into()) });
+            return Some(Completed { moved: false, result: Err(io::ErrorKind::BrokenPipe.into()) });
         }
         if slices.clone().all(<[u8]>::is_empty) {
-            return Some(Done { moved: false, answer: Ok(0) });
+            return Some(Completed { moved: false, result: Ok(0) });
         }
         let before = self.bytes.len();
         for slice in slices {
@@ -94,15 +97,15 @@ impl State {
         }
         let amount = self.bytes.len() - before;
         let moved = !weakened!("pipe_write_wakes");
-        (amount > 0).then_some(Done { moved, answer: Ok(amount) })
+        (amount > 0).then_some(Completed { moved, result: Ok(amount) })
     }
 }
 
 /// The result of an attempt to read or write.
-struct Done<T> {
+struct Completed<T> {
     /// True if the other end has to be woken.
     moved: bool,
-    answer: io::Result<T>,
+    result: io::Result<T>,
 }
 
 impl Pipe {
@@ -124,7 +127,7 @@ impl Pipe {
         &self,
         cx: &mut Context<'_>,
         (own, other): (End, End),
-        mut attempt: impl FnMut(&mut State) -> Option<Done<T>>,
+        mut attempt: impl FnMut(&mut State) -> Option<Completed<T>>,
     ) -> Poll<io::Result<T>> {
         let unit = ready!(budget::poll_proceed(cx));
         let mut new: Option<Waker> = None;
@@ -137,7 +140,7 @@ impl Pipe {
                 if let Some(waker) = waker {
                     waker.wake();
                 }
-                return Poll::Ready(done.answer);
+                return Poll::Ready(done.result);
             }
             let kept = state.waker(own);
             if kept.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
@@ -180,20 +183,21 @@ impl Pipe {
     }
 
     /// Closes the pipe: writes fail from now on, and the reader gets the bytes that are
-    /// left, then the end. The waiting ends are woken when the returned [`Due`] is dropped.
-    pub(super) fn close(&self) -> Due {
+    /// left, then the end. The waiting ends are woken when the returned [`PendingWakes`] is
+    /// dropped.
+    pub(super) fn close(&self) -> PendingWakes {
         let mut state = lock(&self.state);
         state.closed = true;
         let (reader, writer) = (state.reader.take(), state.writer.take());
         drop(state);
         if weakened!("pipe_close_wakes") {
-            return Due { _reader: Wakes(None), _writer: Wakes(None) };
+            return PendingWakes { _reader: WakeOnDrop(None), _writer: WakeOnDrop(None) };
         }
-        Due { _reader: Wakes(reader), _writer: Wakes(writer) }
+        PendingWakes { _reader: WakeOnDrop(reader), _writer: WakeOnDrop(writer) }
     }
 
     /// Returns the number of bytes in the pipe, its capacity, and true if it is closed.
-    pub(super) fn figures(&self) -> (usize, usize, bool) {
+    pub(super) fn stats(&self) -> (usize, usize, bool) {
         let state = lock(&self.state);
         (state.bytes.len(), state.capacity, state.closed)
     }
@@ -201,16 +205,16 @@ impl Pipe {
 
 /// Wakes the ends that waited on a closed pipe when it is dropped, so that the caller can
 /// complete everything that belongs to the close first.
-#[must_use = "who waits is woken when this is dropped"]
-pub(super) struct Due {
+#[must_use = "the waiting end is woken when this is dropped"]
+pub(super) struct PendingWakes {
     // Two separate fields, so that the second waker is called even if the first one panics.
-    _reader: Wakes,
-    _writer: Wakes,
+    _reader: WakeOnDrop,
+    _writer: WakeOnDrop,
 }
 
-struct Wakes(Option<Waker>);
+struct WakeOnDrop(Option<Waker>);
 
-impl Drop for Wakes {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         if let Some(waker) = self.0.take() {
             waker.wake();
@@ -220,9 +224,9 @@ impl Drop for Wakes {
 
 impl std::fmt::Debug for Pipe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (held, capacity, closed) = self.figures();
+        let (buffered, capacity, closed) = self.stats();
         f.debug_struct("Pipe")
-            .field("buffer", &format_args!("{held}/{capacity}"))
+            .field("buffer", &format_args!("{buffered}/{capacity}"))
             .field("closed", &closed)
             .finish()
     }
@@ -230,9 +234,9 @@ impl std::fmt::Debug for Pipe {
 
 /// An end of a pipe, which closes the pipe when it is dropped.
 #[derive(Debug)]
-pub(super) struct Closes(Option<Arc<Pipe>>);
+pub(super) struct CloseOnDrop(Option<Arc<Pipe>>);
 
-impl Closes {
+impl CloseOnDrop {
     pub(super) fn new(pipe: Arc<Pipe>) -> Self {
         Self(Some(pipe))
     }
@@ -247,7 +251,7 @@ impl Closes {
     }
 }
 
-impl Drop for Closes {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         if let Some(pipe) = self.0.take() {
             drop(pipe.close());
@@ -262,7 +266,7 @@ mod models {
         task::{Context, Poll},
     };
 
-    use super::{Closes, Pipe};
+    use super::{CloseOnDrop, Pipe};
     use crate::{
         engine::{
             prim::{Arc, model, thread},
@@ -293,9 +297,9 @@ mod models {
         Ok(())
     }
 
-    fn pipe(capacity: usize) -> (Arc<Pipe>, Closes) {
+    fn pipe(capacity: usize) -> (Arc<Pipe>, CloseOnDrop) {
         let pipe = Pipe::new(capacity);
-        (pipe.clone(), Closes::new(pipe))
+        (pipe.clone(), CloseOnDrop::new(pipe))
     }
 
     #[test]
@@ -344,7 +348,7 @@ mod models {
     fn both_ends_end_at_once() {
         model(|| {
             let (shared, one) = pipe(1);
-            let two = Closes::new(shared.clone());
+            let two = CloseOnDrop::new(shared.clone());
             let counter = CountingWaker::new();
             let waker = counter.waker();
             let mut bytes = [0; 1];

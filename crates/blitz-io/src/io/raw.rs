@@ -2,7 +2,7 @@
 //! initialised.
 //!
 //! Everything here is safe to call. A reader is foreign code: it gets a [`ReadBuf`], and
-//! `ReadBuf::lend` counts only the bytes filled in that one.
+//! `ReadBuf::with_limit` counts only the bytes filled in that one.
 //!
 //! # Checked by
 //! The tests below: `what_a_reader_initialised_is_known_to_the_next_read`,
@@ -24,68 +24,68 @@ use super::{AsyncBufRead, ReadBuf};
 /// The type records how much of the spare capacity is initialised, so that a reader that
 /// needs zeroed memory does not zero it again for each read.
 #[derive(Debug)]
-pub(super) struct Filling<'a> {
-    vec: Whose<'a>,
+pub(super) struct VecReader<'a> {
+    vec: VecSlot<'a>,
     /// The number of bytes from the start of the vector's allocation that are initialised.
-    known: usize,
+    initialized: usize,
 }
 
 /// A vector that is borrowed from the caller, or owned by the future.
 #[derive(Debug)]
-enum Whose<'a> {
-    Lent(&'a mut Vec<u8>),
+enum VecSlot<'a> {
+    Borrowed(&'a mut Vec<u8>),
     Owned(Vec<u8>),
 }
 
-impl<'a> Filling<'a> {
-    pub(super) fn lent(vec: &'a mut Vec<u8>) -> Self {
-        Self { vec: Whose::Lent(vec), known: 0 }
+impl<'a> VecReader<'a> {
+    pub(super) fn borrowed(vec: &'a mut Vec<u8>) -> Self {
+        Self { vec: VecSlot::Borrowed(vec), initialized: 0 }
     }
 
     pub(super) fn owned(vec: Vec<u8>) -> Self {
-        Self { vec: Whose::Owned(vec), known: 0 }
+        Self { vec: VecSlot::Owned(vec), initialized: 0 }
     }
 
     pub(super) fn get(&self) -> &Vec<u8> {
         match &self.vec {
-            Whose::Lent(vec) => vec,
-            Whose::Owned(vec) => vec,
+            VecSlot::Borrowed(vec) => vec,
+            VecSlot::Owned(vec) => vec,
         }
     }
 
     /// Returns the vector for modification. The caller may move it to another allocation,
     /// so none of its spare capacity counts as initialised afterwards.
     pub(super) fn get_mut(&mut self) -> &mut Vec<u8> {
-        self.known = 0;
+        self.initialized = 0;
         self.vec_mut()
     }
 
     fn vec_mut(&mut self) -> &mut Vec<u8> {
         match &mut self.vec {
-            Whose::Lent(vec) => vec,
-            Whose::Owned(vec) => vec,
+            VecSlot::Borrowed(vec) => vec,
+            VecSlot::Owned(vec) => vec,
         }
     }
 
     /// Calls `reader` with all the spare capacity, and appends the bytes that it fills.
     /// Returns the result of `reader` and the number of bytes.
     pub(super) fn append<R>(&mut self, reader: impl FnOnce(&mut ReadBuf<'_>) -> R) -> (R, usize) {
-        let known = self.known;
+        let initialized = self.initialized;
         let vec = self.vec_mut();
         let len = vec.len();
         let mut room = ReadBuf::uninit(vec.spare_capacity_mut());
-        // SAFETY: 1. the first `known` bytes of the allocation are initialised: the vector
-        // and its allocation are the same as when `known` was set below, because `get_mut`,
+        // SAFETY: 1. the first `initialized` bytes of the allocation are initialised: the vector
+        // and its allocation are the same as when `initialized` was set below, because `get_mut`,
         // the only way to change them, sets it to 0. Bytes of spare capacity do not become
         // uninitialised.
-        unsafe { room.assume_init(known.saturating_sub(len)) };
-        let (answer, n) = room.lend(usize::MAX, reader);
-        let known = len + room.initialized().len();
-        // SAFETY: `lend` has counted `n` filled bytes after the length, so they are
+        unsafe { room.assume_init(initialized.saturating_sub(len)) };
+        let (result, n) = room.with_limit(usize::MAX, reader);
+        let initialized = len + room.initialized().len();
+        // SAFETY: `with_limit` has counted `n` filled bytes after the length, so they are
         // initialised and within the capacity.
         unsafe { vec.set_len(len + n) };
-        self.known = known;
-        (answer, n)
+        self.initialized = initialized;
+        (result, n)
     }
 }
 
@@ -98,11 +98,11 @@ pub(super) fn fill<B: BufMut + ?Sized, R>(
     // SAFETY: a `ReadBuf` makes no byte uninitialised, except through unsafe code, which
     // must promise not to.
     let chunk = unsafe { buf.chunk_mut().as_uninit_slice_mut() };
-    let (answer, n) = ReadBuf::uninit(chunk).lend(usize::MAX, reader);
-    // SAFETY: `lend` has counted `n` filled bytes in the chunk, so they are initialised and
+    let (result, n) = ReadBuf::uninit(chunk).with_limit(usize::MAX, reader);
+    // SAFETY: `with_limit` has counted `n` filled bytes in the chunk, so they are initialised and
     // not more than the chunk has.
     unsafe { buf.advance_mut(n) };
-    (answer, n)
+    (result, n)
 }
 
 /// Returns the buffered bytes of a source, for as long as the source itself is borrowed.
@@ -112,7 +112,7 @@ pub(super) fn fill<B: BufMut + ?Sized, R>(
 /// # Panics
 ///
 /// Panics if `source` is `None`.
-pub(super) fn show<'a, R: AsyncBufRead + Unpin + ?Sized>(
+pub(super) fn poll_fill_buf_ref<'a, R: AsyncBufRead + Unpin + ?Sized>(
     source: &mut Option<&'a mut R>,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<&'a [u8]>> {
@@ -143,7 +143,7 @@ mod tests {
         task::{Context, Poll, Waker},
     };
 
-    use super::{Filling, fill, show};
+    use super::{VecReader, fill, poll_fill_buf_ref};
     use crate::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
     #[test]
@@ -151,28 +151,28 @@ mod tests {
         let mut vec = Vec::with_capacity(8);
         vec.push(1);
         let room = vec.capacity() - 1;
-        let mut filling = Filling::lent(&mut vec);
-        let ((), n) = filling.append(|buf| {
+        let mut vec_reader = VecReader::borrowed(&mut vec);
+        let ((), n) = vec_reader.append(|buf| {
             assert!(buf.initialized().is_empty());
             buf.initialize_unfilled_to(5)[0] = 2;
             buf.advance(1);
         });
         assert_eq!(n, 1);
-        let (known, n) = filling.append(|buf| {
+        let (initialized, n) = vec_reader.append(|buf| {
             assert_eq!(buf.capacity(), room - 1);
             buf.initialized().len()
         });
-        assert_eq!((known, n), (4, 0));
+        assert_eq!((initialized, n), (4, 0));
         assert_eq!(vec, [1, 2]);
     }
 
     #[test]
     fn to_reserve_room_forgets_what_is_known() {
-        let mut filling = Filling::owned(Vec::with_capacity(8));
-        filling.append(|buf| buf.initialize_unfilled().len());
-        filling.get_mut().reserve(100);
-        let (known, _) = filling.append(|buf| buf.initialized().len());
-        assert_eq!(known, 0);
+        let mut vec_reader = VecReader::owned(Vec::with_capacity(8));
+        vec_reader.append(|buf| buf.initialize_unfilled().len());
+        vec_reader.get_mut().reserve(100);
+        let (initialized, _) = vec_reader.append(|buf| buf.initialized().len());
+        assert_eq!(initialized, 0);
     }
 
     #[test]
@@ -183,8 +183,8 @@ mod tests {
             *buf = other;
         };
         let mut vec = Vec::with_capacity(64);
-        let mut filling = Filling::lent(&mut vec);
-        assert!(catch_unwind(AssertUnwindSafe(|| filling.append(swap))).is_err());
+        let mut vec_reader = VecReader::borrowed(&mut vec);
+        assert!(catch_unwind(AssertUnwindSafe(|| vec_reader.append(swap))).is_err());
         assert!(vec.is_empty());
         assert!(catch_unwind(AssertUnwindSafe(|| fill(&mut vec, swap))).is_err());
         assert!(vec.is_empty());
@@ -199,7 +199,7 @@ mod tests {
             _cx: &mut Context<'_>,
             _buf: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            unreachable!("nobody reads")
+            unreachable!("it is never read")
         }
     }
 
@@ -225,8 +225,10 @@ mod tests {
         let mut late = Late(false, Vec::new());
         let shown = {
             let mut source = Some(&mut late);
-            assert!(show(&mut source, &mut cx).is_pending());
-            let Poll::Ready(Ok(shown)) = show(&mut source, &mut cx) else { panic!("not shown") };
+            assert!(poll_fill_buf_ref(&mut source, &mut cx).is_pending());
+            let Poll::Ready(Ok(shown)) = poll_fill_buf_ref(&mut source, &mut cx) else {
+                panic!("not shown")
+            };
             assert!(source.is_none());
             shown
         };

@@ -441,26 +441,26 @@ impl<'a> ReadBuf<'a> {
     /// Panics if `reader` replaced the buffer that it was given by another.
     #[cfg(feature = "io-util")]
     #[track_caller]
-    pub(crate) fn lend<R>(
+    pub(crate) fn with_limit<R>(
         &mut self,
         limit: usize,
         reader: impl FnOnce(&mut ReadBuf<'_>) -> R,
     ) -> (R, usize) {
-        let lent = limit.min(self.remaining());
-        let known = self.initialized.saturating_sub(self.filled).min(lent);
-        let bytes = &mut self.bytes[self.filled..][..lent];
+        let limit_len = limit.min(self.remaining());
+        let known = self.initialized.saturating_sub(self.filled).min(limit_len);
+        let bytes = &mut self.bytes[self.filled..][..limit_len];
         let start = bytes.as_ptr();
         let mut part = ReadBuf { bytes, filled: 0, initialized: known };
-        let answer = reader(&mut part);
+        let result = reader(&mut part);
         let (filled, initialized) = (part.filled, part.initialized);
         // A `ReadBuf` can be swapped for any other, so the marks are meaningful only if the
         // buffer is still ours. Two buffers that are not empty never begin at the same
         // address; an empty one may begin where another ends.
-        let same = part.bytes.as_ptr() == start && part.bytes.len() == lent;
+        let same = part.bytes.as_ptr() == start && part.bytes.len() == limit_len;
         assert!(same, "a reader swapped its buffer: it must fill the one that it was given");
         self.initialized = self.initialized.max(self.filled + initialized);
         self.filled += filled;
-        (answer, filled)
+        (result, filled)
     }
 }
 
@@ -510,14 +510,14 @@ mod tests {
         let mut memory = [MaybeUninit::uninit(); 8];
         let mut buf = ReadBuf::uninit(&mut memory);
         buf.put_slice(b"a");
-        let ((), n) = buf.lend(3, |part| {
+        let ((), n) = buf.with_limit(3, |part| {
             assert_eq!((part.capacity(), part.initialized().len()), (3, 0));
             part.initialize_unfilled();
             part.put_slice(b"bc");
         });
         assert_eq!((n, buf.filled(), buf.initialized()), (2, &b"abc"[..], &b"abc\0"[..]));
         // The bytes that are known to be initialised stay known.
-        let (known, n) = buf.lend(usize::MAX, |part| part.initialized().len());
+        let (known, n) = buf.with_limit(usize::MAX, |part| part.initialized().len());
         assert_eq!((known, n, buf.remaining()), (1, 0, 5));
     }
 
@@ -525,7 +525,7 @@ mod tests {
     #[should_panic(expected = "a reader swapped its buffer")]
     fn a_reader_that_swaps_its_buffer_is_found_out() {
         let mut memory = [MaybeUninit::uninit(); 8];
-        ReadBuf::uninit(&mut memory).lend(8, |part| {
+        ReadBuf::uninit(&mut memory).with_limit(8, |part| {
             let mut other = ReadBuf::new(Box::leak(Box::new([1; 8])));
             other.advance(8);
             *part = other;
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a reader swapped its buffer")]
     fn an_empty_buffer_is_not_swapped_either() {
-        ReadBuf::new(&mut []).lend(8, |part| {
+        ReadBuf::new(&mut []).with_limit(8, |part| {
             let mut other = ReadBuf::new(Box::leak(Box::new([1; 8])));
             other.advance(8);
             *part = other;

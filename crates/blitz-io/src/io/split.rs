@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     AsyncRead, AsyncWrite, ReadBuf,
-    pipe::{Closes, Pipe},
+    pipe::{CloseOnDrop, Pipe},
 };
 use crate::engine::{
     prim::{self, pinned::PinLockHalf},
@@ -39,7 +39,7 @@ use crate::engine::{
 pub struct ReadHalf<T> {
     shared: PinLockHalf<T>,
     /// The pipe, if the stream is a simplex stream. Dropping the half closes it.
-    pipe: Option<Closes>,
+    pipe: Option<CloseOnDrop>,
 }
 
 /// The writable half of a stream; created by [`split`](split()).
@@ -65,7 +65,7 @@ pub struct WriteHalf<T> {
     shared: PinLockHalf<T>,
     is_write_vectored: bool,
     /// The pipe, if the stream is a simplex stream. Dropping the half closes it.
-    pipe: Option<Closes>,
+    pipe: Option<CloseOnDrop>,
 }
 
 /// Splits a stream into a half that reads and a half that writes.
@@ -110,12 +110,12 @@ pub(super) fn of_pipe<T>(stream: T, pipe: prim::Arc<Pipe>) -> (ReadHalf<T>, Writ
 where
     T: AsyncRead + AsyncWrite,
 {
-    halves(stream, || Some(Closes::new(pipe.clone())))
+    halves(stream, || Some(CloseOnDrop::new(pipe.clone())))
 }
 
 fn halves<T: AsyncWrite>(
     stream: T,
-    pipe: impl Fn() -> Option<Closes>,
+    pipe: impl Fn() -> Option<CloseOnDrop>,
 ) -> (ReadHalf<T>, WriteHalf<T>) {
     let is_write_vectored = stream.is_write_vectored();
     let (reader, shared) = PinLockHalf::pair(stream);
@@ -165,7 +165,7 @@ impl<T> ReadHalf<T> {
             "Unrelated `split::Write` passed to `split::Read::unsplit`. Ask `is_pair_of` first"
         );
         // The pipe of a simplex stream must stay open.
-        [self.pipe, wr.pipe].into_iter().flatten().for_each(Closes::forget);
+        [self.pipe, wr.pipe].into_iter().flatten().for_each(CloseOnDrop::forget);
         let stream = self.shared.reunite(wr.shared);
         stream.expect("there are two halves, and both are here")
     }
@@ -187,7 +187,7 @@ impl<T> WriteHalf<T> {
 
 /// Calls `f` with the stream, under the lock.
 #[inline]
-fn alone<T, R>(shared: &mut PinLockHalf<T>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
+fn with_lock<T, R>(shared: &mut PinLockHalf<T>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
     let _holding = LockHeldGuard::lock();
     shared.with(f)
 }
@@ -200,7 +200,7 @@ impl<T: AsyncRead> AsyncRead for ReadHalf<T> {
     ) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_read(cx, buf),
-            None => alone(&mut self.shared, |stream| stream.poll_read(cx, buf)),
+            None => with_lock(&mut self.shared, |stream| stream.poll_read(cx, buf)),
         }
     }
 }
@@ -213,7 +213,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     ) -> Poll<io::Result<usize>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_write(cx, buf),
-            None => alone(&mut self.shared, |stream| stream.poll_write(cx, buf)),
+            None => with_lock(&mut self.shared, |stream| stream.poll_write(cx, buf)),
         }
     }
 
@@ -224,7 +224,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     ) -> Poll<io::Result<usize>> {
         match &self.pipe {
             Some(end) => end.pipe().poll_write_vectored(cx, bufs),
-            None => alone(&mut self.shared, |stream| stream.poll_write_vectored(cx, bufs)),
+            None => with_lock(&mut self.shared, |stream| stream.poll_write_vectored(cx, bufs)),
         }
     }
 
@@ -235,7 +235,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.pipe {
             Some(_) => Poll::Ready(Ok(())),
-            None => alone(&mut self.shared, |stream| stream.poll_flush(cx)),
+            None => with_lock(&mut self.shared, |stream| stream.poll_flush(cx)),
         }
     }
 
@@ -245,7 +245,7 @@ impl<T: AsyncWrite> AsyncWrite for WriteHalf<T> {
                 drop(end.pipe().close());
                 Poll::Ready(Ok(()))
             }
-            None => alone(&mut self.shared, |stream| stream.poll_shutdown(cx)),
+            None => with_lock(&mut self.shared, |stream| stream.poll_shutdown(cx)),
         }
     }
 }

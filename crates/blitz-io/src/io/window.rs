@@ -30,7 +30,7 @@ impl Window {
     }
 
     /// Returns the bytes that were read and not taken.
-    pub(super) fn held(&self) -> &[u8] {
+    pub(super) fn buffered(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
@@ -66,7 +66,7 @@ impl Window {
         let room = &mut self.bytes[..wanted];
         self.end = loop {
             match reader.read(room) {
-                Ok(came) => break came.min(wanted),
+                Ok(count) => break count.min(wanted),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -74,7 +74,7 @@ impl Window {
         Ok(())
     }
 
-    /// Reads once, appends to the bytes held, and returns how many bytes were read.
+    /// Reads once, appends to the buffered bytes, and returns how many bytes were read.
     ///
     /// # Panics
     /// Panics if the reader reports more bytes than there was room for, because then it
@@ -91,12 +91,12 @@ impl Window {
         let size = room.len();
         let mut buf = ReadBuf::new(room);
         ready!(reader.poll_read(cx, &mut buf))?;
-        let came = buf.filled().len();
+        let count = buf.filled().len();
         assert!(
-            came <= size,
-            "a reader filled {came} bytes of {size}: it must fill the buffer it was given"
+            count <= size,
+            "a reader filled {count} bytes of {size}: it must fill the buffer it was given"
         );
-        self.end += came;
-        Poll::Ready(Ok(came))
+        self.end += count;
+        Poll::Ready(Ok(count))
     }
 }

@@ -117,8 +117,8 @@ where
 }
 
 /// Resolves `address` to all of its addresses.
-pub(super) fn resolve<T: ToSocketAddrs>(address: T) -> T::Answer {
-    address.resolve(sealed::Inside)
+pub(super) fn resolve<T: ToSocketAddrs>(address: T) -> T::Future {
+    address.resolve(sealed::Internal)
 }
 
 /// Calls `attempt` with each address in turn, and returns its first success or the last failure.
@@ -145,27 +145,27 @@ mod sealed {
     /// Argument that only this module can name, so that no other code calls or implements
     /// `resolve`.
     #[derive(Debug)]
-    pub struct Inside;
+    pub struct Internal;
 
     pub trait Resolve {
         type Addresses: Iterator<Item = SocketAddr> + Send + 'static;
-        type Answer: Future<Output = io::Result<Self::Addresses>> + Send + 'static;
+        type Future: Future<Output = io::Result<Self::Addresses>> + Send + 'static;
 
-        fn resolve(&self, inside: Inside) -> Self::Answer;
+        fn resolve(&self, internal: Internal) -> Self::Future;
     }
 }
 
-use sealed::{Inside, Resolve};
+use sealed::{Internal, Resolve};
 
 /// Future of addresses that need no look-up.
-type Known<I> = Ready<io::Result<I>>;
+type ReadyAddresses<I> = Ready<io::Result<I>>;
 
 impl<T: Resolve + ?Sized> Resolve for &T {
     type Addresses = T::Addresses;
-    type Answer = T::Answer;
+    type Future = T::Future;
 
-    fn resolve(&self, inside: Inside) -> Self::Answer {
-        (**self).resolve(inside)
+    fn resolve(&self, internal: Internal) -> Self::Future {
+        (**self).resolve(internal)
     }
 }
 
@@ -173,9 +173,9 @@ macro_rules! one_address {
     ($($type:ty),*) => {$(
         impl Resolve for $type {
             type Addresses = option::IntoIter<SocketAddr>;
-            type Answer = Known<Self::Addresses>;
+            type Future = ReadyAddresses<Self::Addresses>;
 
-            fn resolve(&self, _: Inside) -> Self::Answer {
+            fn resolve(&self, _: Internal) -> Self::Future {
                 ready(Ok(Some(SocketAddr::from(*self)).into_iter()))
             }
         }
@@ -193,9 +193,9 @@ one_address!(
 
 impl Resolve for &[SocketAddr] {
     type Addresses = vec::IntoIter<SocketAddr>;
-    type Answer = Known<Self::Addresses>;
+    type Future = ReadyAddresses<Self::Addresses>;
 
-    fn resolve(&self, _: Inside) -> Self::Answer {
+    fn resolve(&self, _: Internal) -> Self::Future {
         // The future outlives the slice, so it needs a copy.
         let addresses: Vec<_> = self.to_vec();
         ready(Ok(addresses.into_iter()))
@@ -204,14 +204,14 @@ impl Resolve for &[SocketAddr] {
 
 impl Resolve for str {
     type Addresses = Addresses;
-    type Answer = Lookup;
+    type Future = Lookup;
 
-    fn resolve(&self, _: Inside) -> Lookup {
+    fn resolve(&self, _: Internal) -> Lookup {
         match self.parse() {
-            Ok(address) => Lookup::known(address),
+            Ok(address) => Lookup::resolved(address),
             Err(_) => match host_and_port(self) {
-                Ok(parts) => parts.resolve(Inside),
-                Err(cause) => Lookup::failed(error::of_lookup(format_args!("`{self}`"), cause)),
+                Ok(parts) => parts.resolve(Internal),
+                Err(cause) => Lookup::failed(error::lookup_failed(format_args!("`{self}`"), cause)),
             },
         }
     }
@@ -219,32 +219,32 @@ impl Resolve for str {
 
 impl Resolve for (&str, u16) {
     type Addresses = Addresses;
-    type Answer = Lookup;
+    type Future = Lookup;
 
-    fn resolve(&self, _: Inside) -> Lookup {
+    fn resolve(&self, _: Internal) -> Lookup {
         let (host, port) = *self;
         match host.parse::<IpAddr>() {
-            Ok(ip) => Lookup::known(SocketAddr::new(ip, port)),
-            Err(_) => Lookup::ask(host, port),
+            Ok(ip) => Lookup::resolved(SocketAddr::new(ip, port)),
+            Err(_) => Lookup::start(host, port),
         }
     }
 }
 
 impl Resolve for String {
     type Addresses = Addresses;
-    type Answer = Lookup;
+    type Future = Lookup;
 
-    fn resolve(&self, inside: Inside) -> Lookup {
-        self.as_str().resolve(inside)
+    fn resolve(&self, internal: Internal) -> Lookup {
+        self.as_str().resolve(internal)
     }
 }
 
 impl Resolve for (String, u16) {
     type Addresses = Addresses;
-    type Answer = Lookup;
+    type Future = Lookup;
 
-    fn resolve(&self, inside: Inside) -> Lookup {
-        (self.0.as_str(), self.1).resolve(inside)
+    fn resolve(&self, internal: Internal) -> Lookup {
+        (self.0.as_str(), self.1).resolve(internal)
     }
 }
 

@@ -11,18 +11,18 @@ use std::{error, fmt, io};
 
 /// Failed look-up of a host name. The `io::Error` around this has the kind of `cause`.
 #[derive(Debug)]
-struct Failed {
+struct LookupError {
     name: String,
     cause: io::Error,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot look up {}: {}", self.name, self.cause)
     }
 }
 
-impl error::Error for Failed {
+impl error::Error for LookupError {
     /// Returns the resolver's error.
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         Some(&self.cause)
@@ -32,11 +32,11 @@ impl error::Error for Failed {
 /// Adds the name that was looked up to `cause`. An error with a system error number is returned
 /// unchanged, because wrapping would lose the number.
 #[cold]
-pub(crate) fn of_lookup(name: impl fmt::Display, cause: io::Error) -> io::Error {
+pub(crate) fn lookup_failed(name: impl fmt::Display, cause: io::Error) -> io::Error {
     if cause.raw_os_error().is_some() {
         return cause;
     }
-    io::Error::new(cause.kind(), Failed { name: name.to_string(), cause })
+    io::Error::new(cause.kind(), LookupError { name: name.to_string(), cause })
 }
 
 /// Creates the error for a name without addresses or an empty list of addresses.
@@ -52,19 +52,19 @@ pub(crate) fn no_address() -> io::Error {
 mod tests {
     use std::io;
 
-    use super::of_lookup;
+    use super::lookup_failed;
 
     #[test]
     fn a_failed_look_up_is_named_and_keeps_its_kind() {
         let cause = io::Error::new(io::ErrorKind::TimedOut, "no server");
-        let error = of_lookup("`host:80`", cause);
+        let error = lookup_failed("`host:80`", cause);
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "cannot look up `host:80`: no server");
     }
 
     #[test]
     fn a_number_of_the_system_is_kept() {
-        let error = of_lookup("`host:80`", io::Error::from_raw_os_error(libc::EMFILE));
+        let error = lookup_failed("`host:80`", io::Error::from_raw_os_error(libc::EMFILE));
         assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
     }
 }

@@ -4,7 +4,7 @@
 //! away, so that no event of it is ever attributed to the next owner of the same descriptor
 //! number.
 //!
-//! # No call that is only told 'not yet'
+//! # No call that only returns `WouldBlock`
 //! Readiness is remembered between polls. It is cleared when the kernel returns `WouldBlock`, and
 //! also when a stream read or wrote less than was requested: then nothing is left, and whatever
 //! comes next raises a new edge. That saves the call after each request that would only return
@@ -32,9 +32,9 @@ use std::{
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use super::{
-    at_once,
+    nonblocking,
     raw::Destination,
-    transfer::{Bytes, takeable, uninterrupted},
+    transfer::{Bytes, first_iovecs, retry_interrupted},
 };
 use crate::{
     engine::{
@@ -68,14 +68,14 @@ pub(crate) struct Evented<T: Source> {
 /// Events for which a socket is watched. Urgent bytes are among them so that a read which ends in
 /// front of one is not taken for the last.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const BOTH_WAYS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
+const ALL_INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
 /// Events for which a socket is watched.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const BOTH_WAYS: Interest = Interest::READABLE.add(Interest::WRITABLE);
+const ALL_INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 /// Panic text for a missing socket, which cannot happen: the socket is there from `new` to
 /// `drop`.
-const HERE: &str = "a socket leaves only with its owner";
+const NO_SOCKET: &str = "a socket leaves only with its owner";
 
 impl<T: Source> Evented<T> {
     /// Registers `io` for reading and writing with the current runtime.
@@ -83,13 +83,13 @@ impl<T: Source> Evented<T> {
     /// `io` must be in non-blocking mode.
     #[track_caller]
     pub(crate) fn new(io: T) -> io::Result<Self> {
-        Self::with_interest(io, BOTH_WAYS)
+        Self::with_interest(io, ALL_INTERESTS)
     }
 
     /// Registers a connected socket, and assumes that it is in the states `ready` until a call
     /// finds otherwise. So its first operation need not wait for the driver's first event.
     #[track_caller]
-    pub(crate) fn new_open(io: T, ready: Ready) -> io::Result<Self> {
+    pub(crate) fn new_ready(io: T, ready: Ready) -> io::Result<Self> {
         let open = Self::new(io)?;
         open.registration.assume_ready(ready);
         Ok(open)
@@ -104,7 +104,7 @@ impl<T: Source> Evented<T> {
 
     /// Deregisters the socket from the driver and returns it.
     pub(crate) fn into_inner(mut self) -> io::Result<T> {
-        let io = self.io.take().expect(HERE);
+        let io = self.io.take().expect(NO_SOCKET);
         self.deregister(&io)?;
         Ok(io)
     }
@@ -156,7 +156,7 @@ impl<T: Source> Evented<T> {
 
     /// Calls a user's operation as [`async_io`](Self::async_io) does for our own. Nothing is
     /// known about what `f` does.
-    pub(crate) async fn async_io_of_user<R>(
+    pub(crate) async fn user_async_io<R>(
         &self,
         interest: Interest,
         f: impl FnMut() -> io::Result<R>,
@@ -166,7 +166,7 @@ impl<T: Source> Evented<T> {
 
     /// Calls a user's operation as [`try_io`](Self::try_io) does for our own.
     #[inline]
-    pub(crate) fn try_io_of_user<R>(
+    pub(crate) fn user_try_io<R>(
         &self,
         interest: Interest,
         f: impl FnOnce() -> io::Result<R>,
@@ -209,12 +209,12 @@ pub(crate) fn check_mode(_io: &impl Source) -> io::Result<()> {
 /// Accepts a connection, and returns its socket in non-blocking mode.
 pub(crate) fn accept(listener: &impl Source) -> io::Result<(Socket, SockAddr)> {
     let listener = SockRef::from(listener);
-    uninterrupted(|| at_once::accept(&listener))
+    retry_interrupted(|| nonblocking::accept(&listener))
 }
 
 /// Opens a socket in non-blocking mode, which a child process does not inherit.
 pub(crate) fn open(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
-    at_once::open(domain, kind, protocol)
+    nonblocking::open(domain, kind, protocol)
 }
 
 /// Opens two Unix sockets in non-blocking mode, connected to each other.
@@ -258,7 +258,7 @@ impl<T: Bytes> Evented<T> {
                 Ok(())
             });
         }
-        self.poll_transfer(cx, Direction::Read, wanted, |io| buf.take_in(|room| io.read(room)))
+        self.poll_transfer(cx, Direction::Read, wanted, |io| buf.fill_from(|room| io.read(room)))
             .map_ok(|_| ())
     }
 
@@ -273,7 +273,7 @@ impl<T: Bytes> Evented<T> {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let pieces = takeable(pieces);
+        let pieces = first_iovecs(pieces);
         let wanted = pieces.iter().map(|piece| piece.len()).sum();
         self.poll_transfer(cx, Direction::Write, wanted, |io| io.write_vectored(pieces))
     }
@@ -305,7 +305,7 @@ impl<T: Bytes> Evented<T> {
 
     #[inline]
     pub(crate) fn try_read(&self, into: &mut (impl Destination + ?Sized)) -> io::Result<usize> {
-        self.try_io(Interest::READABLE, |io| into.take_in(|room| io.read(room)))
+        self.try_io(Interest::READABLE, |io| into.fill_from(|room| io.read(room)))
     }
 
     #[inline]
@@ -329,7 +329,7 @@ impl<T: Source> Deref for Evented<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.io.as_ref().expect(HERE)
+        self.io.as_ref().expect(NO_SOCKET)
     }
 }
 

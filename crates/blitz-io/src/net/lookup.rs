@@ -3,36 +3,36 @@
 //! `getaddrinfo` may take arbitrarily long (about half a minute if a name server does not
 //! respond), cannot be stopped, and occupies a thread all the while. So the number of look-ups
 //! that run at once is limited: each one needs a `TaskPermit`, which is a permit for one thread. A
-//! look-up is in one of these states (`InLine`, `Asked` and `Known` in the code):
+//! look-up is in one of these states:
 //!
 //! ```text
-//! in line    all seats are taken: it waits for one, first come, first served
-//! asked      it has a seat, and the system is asked on a thread for blocking work
-//! known      it was an address, or no name at all
+//! Waiting    all permits are taken: it waits for one, first come, first served
+//! Running    it has a permit, and the resolver runs on a blocking thread
+//! Resolved   it was an address, or no name at all
 //! ```
-//! The closure on the blocking thread owns the seat. So the seat becomes free when the resolver
+//! The closure on the blocking thread owns the permit. So the permit becomes free when the resolver
 //! has returned, or when the closure is dropped without being run, and not when the caller that
 //! wanted the result has given up.
 //!
 //! # Invariants
-//! - No more threads look names up than there are seats, whatever callers do with their futures.
-//!   The seats are a quarter of the blocking threads, so that stuck look-ups leave the other
+//! - No more threads look names up than there are permits, whatever callers do with their futures.
+//!   The permits are a quarter of the blocking threads, so that stuck look-ups leave the other
 //!   threads alone.
-//! - A look-up that waits for a seat occupies nothing but its place in the wait queue, and leaves
+//! - A look-up that waits for a permit occupies nothing but its node in the wait queue, and leaves
 //!   the queue when it is dropped. A closure that no thread has taken is aborted when its look-up
 //!   is dropped.
 //! - The runtime's shutdown closes the wait queue (`Admission::close`), so no look-up waits for a
-//!   seat that will never become free.
+//!   permit that will never become free.
 //!
 //! # Rejected
-//! - A setting for the number of seats: a program with that many threads stuck in look-ups has
+//! - A setting for the number of permits: a program with that many threads stuck in look-ups has
 //!   another problem, and `max_blocking_threads` scales both.
 //! - A time limit: a look-up that no caller waits for any more is as stuck as before.
 //!
 //! # Checked by
-//! `stuck_lookups_leave_threads_for_other_work`, `those_in_line_are_asked_in_order`,
-//! `a_lookup_that_leaves_the_line_is_never_asked`, `a_drop_or_time_out_frees_the_caller_at_once`,
-//! `a_shutdown_ends_the_wait_of_those_in_line`, `a_stuck_lookup_is_named_at_shutdown`.
+//! `stuck_lookups_leave_threads_for_other_work`, `lookups_that_wait_start_in_order`,
+//! `a_lookup_that_stops_waiting_never_starts`, `a_drop_or_time_out_frees_the_caller_at_once`,
+//! `a_shutdown_ends_the_wait_of_lookups`, `a_stuck_lookup_is_named_at_shutdown`.
 
 #![forbid(unsafe_code)]
 
@@ -70,7 +70,7 @@ use crate::{
 const SHARE: usize = 4;
 
 /// Returns how many of `threads` blocking threads may run look-ups at once.
-pub(crate) fn seats(threads: usize) -> usize {
+pub(crate) fn max_lookups(threads: usize) -> usize {
     (threads / SHARE).max(1)
 }
 
@@ -79,17 +79,17 @@ pub(crate) fn seats(threads: usize) -> usize {
 pub struct Lookup(State);
 
 enum State {
-    Known(Option<io::Result<SocketAddr>>),
-    InLine {
-        seat: Pin<Box<dyn Future<Output = Result<TaskPermit, Closed>> + Send>>,
-        question: Question,
+    Resolved(Option<io::Result<SocketAddr>>),
+    Waiting {
+        permit: Pin<Box<dyn Future<Output = Result<TaskPermit, Closed>> + Send>>,
+        query: Query,
     },
-    Asked(Asked),
+    Running(BlockingLookup),
 }
 
 /// Host and port to be resolved, and the runtime on which the resolver runs.
 #[derive(Debug)]
-struct Question {
+struct Query {
     host: String,
     port: u16,
     handle: Handle,
@@ -98,70 +98,70 @@ struct Question {
 /// Handle of the closure that runs the resolver. Dropping the handle aborts the closure if no
 /// thread has taken it yet.
 #[derive(Debug)]
-struct Asked(JoinHandle<io::Result<vec::IntoIter<SocketAddr>>>);
+struct BlockingLookup(JoinHandle<io::Result<vec::IntoIter<SocketAddr>>>);
 
 impl Lookup {
     /// Creates a look-up that completes immediately with `address`.
-    pub(super) fn known(address: SocketAddr) -> Self {
-        Self(State::Known(Some(Ok(address))))
+    pub(super) fn resolved(address: SocketAddr) -> Self {
+        Self(State::Resolved(Some(Ok(address))))
     }
 
     /// Creates a look-up that completes immediately with `error`, because the text is no valid
     /// name.
     pub(super) fn failed(error: io::Error) -> Self {
-        Self(State::Known(Some(Err(error))))
+        Self(State::Resolved(Some(Err(error))))
     }
 
     /// Creates a look-up of the name `host` by the system's resolver.
     #[track_caller]
-    pub(super) fn ask(host: &str, port: u16) -> Self {
-        let question = Question { host: host.to_owned(), port, handle: Handle::current() };
-        let seats = question.handle.inner.admission.lookups();
-        Self(match seats.try_take() {
-            Ok(seat) => State::Asked(question.ask(seat)),
+    pub(super) fn start(host: &str, port: u16) -> Self {
+        let query = Query { host: host.to_owned(), port, handle: Handle::current() };
+        let permits = query.handle.inner.admission.lookups();
+        Self(match permits.try_take() {
+            Ok(permit) => State::Running(query.start(permit)),
             Err(NoPermits::TooFew) => {
-                State::InLine { seat: Box::pin(seats.clone().take()), question }
+                State::Waiting { permit: Box::pin(permits.clone().take()), query }
             }
-            Err(NoPermits::Closed) => State::Known(Some(Err(question.too_late()))),
+            Err(NoPermits::Closed) => State::Resolved(Some(Err(query.shut_down_error()))),
         })
     }
 }
 
-impl Question {
+impl Query {
     /// Starts the resolver on a blocking thread.
-    fn ask(&self, seat: TaskPermit) -> Asked {
+    fn start(&self, permit: TaskPermit) -> BlockingLookup {
         let (host, port) = (self.host.clone(), self.port);
         let name = format!("look-up of `{host}`");
         let label = Label::with(Location::caller(), Named::new(BlockingMark(()), &name));
-        Asked(self.handle.spawn_blocking_labelled(
+        BlockingLookup(self.handle.spawn_blocking_labelled(
             move || {
-                let _seat = seat;
-                ask_system(&host, port).map_err(|cause| failed(&host, port, cause))
+                let _permit = permit;
+                call_resolver(&host, port).map_err(|cause| failed(&host, port, cause))
             },
             label,
         ))
     }
 
-    fn too_late(&self) -> io::Error {
+    fn shut_down_error(&self) -> io::Error {
         let why = io::Error::other("the runtime is shutting down: look it up before that");
         failed(&self.host, self.port, why)
     }
 }
 
 fn failed(host: &str, port: u16, cause: io::Error) -> io::Error {
-    error::of_lookup(format_args!("`{host}:{port}`"), cause)
+    error::lookup_failed(format_args!("`{host}:{port}`"), cause)
 }
 
 /// Calls the system's resolver, which blocks.
-fn ask_system(host: &str, port: u16) -> io::Result<vec::IntoIter<SocketAddr>> {
+fn call_resolver(host: &str, port: u16) -> io::Result<vec::IntoIter<SocketAddr>> {
     #[cfg(all(test, not(blitz_loom)))]
-    if let Some(answer) = tests::injected(host, port) {
-        return answer;
+    if let Some(result) = tests::injected(host, port) {
+        return result;
     }
     (host, port).to_socket_addrs()
 }
 
-impl Drop for Asked {
+impl Drop for BlockingLookup {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -174,19 +174,19 @@ impl Future for Lookup {
         let state = &mut self.get_mut().0;
         loop {
             match state {
-                State::Known(address) => {
+                State::Resolved(address) => {
                     let address = address.take().transpose()?;
                     return Poll::Ready(Ok(Addresses::One(address.into_iter())));
                 }
-                State::InLine { seat, question } => {
-                    *state = match ready!(seat.as_mut().poll(cx)) {
-                        Ok(seat) => State::Asked(question.ask(seat)),
-                        Err(Closed) => State::Known(Some(Err(question.too_late()))),
+                State::Waiting { permit, query } => {
+                    *state = match ready!(permit.as_mut().poll(cx)) {
+                        Ok(permit) => State::Running(query.start(permit)),
+                        Err(Closed) => State::Resolved(Some(Err(query.shut_down_error()))),
                     };
                 }
-                State::Asked(asked) => {
-                    let answer = ready!(Pin::new(&mut asked.0).poll(cx));
-                    return Poll::Ready(Ok(Addresses::Many(answer??)));
+                State::Running(running) => {
+                    let result = ready!(Pin::new(&mut running.0).poll(cx));
+                    return Poll::Ready(Ok(Addresses::Many(result??)));
                 }
             }
         }
@@ -196,9 +196,9 @@ impl Future for Lookup {
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            State::Known(address) => f.debug_tuple("Known").field(address).finish(),
-            State::InLine { question, .. } => f.debug_tuple("InLine").field(question).finish(),
-            State::Asked(asked) => asked.fmt(f),
+            State::Resolved(address) => f.debug_tuple("Resolved").field(address).finish(),
+            State::Waiting { query, .. } => f.debug_tuple("Waiting").field(query).finish(),
+            State::Running(running) => running.fmt(f),
         }
     }
 }

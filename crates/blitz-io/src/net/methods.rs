@@ -318,7 +318,7 @@ macro_rules! io_methods {
             interest: $crate::io::Interest,
             f: impl FnOnce() -> std::io::Result<R>,
         ) -> std::io::Result<R> {
-            self.evented().try_io_of_user(interest, f)
+            self.evented().user_try_io(interest, f)
         }
 
         /// Waits until the socket is ready and calls `f`, which does I/O on it by other means,
@@ -343,7 +343,7 @@ macro_rules! io_methods {
             interest: $crate::io::Interest,
             f: impl FnMut() -> std::io::Result<R>,
         ) -> std::io::Result<R> {
-            self.evented().async_io_of_user(interest, f).await
+            self.evented().user_async_io(interest, f).await
         }
     };
 }
@@ -687,7 +687,7 @@ macro_rules! datagram_methods {
         /// assert_eq!(&buf[..count], b"hello");
         #[doc = example_end!()]
         pub async fn recv(&self, buf: &mut [u8]) -> std::io::Result<usize> {
-            self.io.async_io($interest, |io| buf.take_in(|room| Datagrams::recv(io, room, PLAIN))).await
+            self.io.async_io($interest, |io| buf.fill_from(|room| Datagrams::recv(io, room, NO_FLAGS))).await
         }
 
         /// Tries to receive a datagram without waiting, and returns its length. Bytes that do not
@@ -714,7 +714,7 @@ macro_rules! datagram_methods {
         #[doc = example_end!()]
         pub fn try_recv(&self, buf: &mut [u8]) -> std::io::Result<usize> {
             self.io.try_io($crate::io::Interest::READABLE, |io| {
-                buf.take_in(|room| Datagrams::recv(io, room, PLAIN))
+                buf.fill_from(|room| Datagrams::recv(io, room, NO_FLAGS))
             })
         }
 
@@ -739,7 +739,7 @@ macro_rules! datagram_methods {
         ) -> std::task::Poll<std::io::Result<()>> {
             self.io
                 .poll_io(cx, Direction::Read, |io| {
-                    buf.take_in(|room| Datagrams::recv(io, room, PLAIN))
+                    buf.fill_from(|room| Datagrams::recv(io, room, NO_FLAGS))
                 })
                 .map_ok(|_| ())
         }
@@ -767,7 +767,7 @@ macro_rules! datagram_methods {
         pub async fn recv_buf<B: bytes::BufMut>(&self, buf: &mut B) -> std::io::Result<usize> {
             self.io
                 .async_io($interest, |io| {
-                    Chunk(buf).take_in(|room| Datagrams::recv(io, room, PLAIN))
+                    Chunk(buf).fill_from(|room| Datagrams::recv(io, room, NO_FLAGS))
                 })
                 .await
         }
@@ -797,7 +797,7 @@ macro_rules! datagram_methods {
         #[cfg(feature = "io-util")]
         pub fn try_recv_buf<B: bytes::BufMut>(&self, buf: &mut B) -> std::io::Result<usize> {
             self.io.try_io($crate::io::Interest::READABLE, |io| {
-                Chunk(buf).take_in(|room| Datagrams::recv(io, room, PLAIN))
+                Chunk(buf).fill_from(|room| Datagrams::recv(io, room, NO_FLAGS))
             })
         }
     };
@@ -827,7 +827,7 @@ macro_rules! datagram_from_methods {
         pub async fn recv_from(&self, buf: &mut [u8]) -> std::io::Result<(usize, $address)> {
             self.io
                 .async_io($interest, |io| {
-                    buf.take_in(|room| Datagrams::recv_from(io, room, PLAIN))
+                    buf.fill_from(|room| Datagrams::recv_from(io, room, NO_FLAGS))
                 })
                 .await
         }
@@ -856,7 +856,7 @@ macro_rules! datagram_from_methods {
         #[doc = example_end!()]
         pub fn try_recv_from(&self, buf: &mut [u8]) -> std::io::Result<(usize, $address)> {
             self.io.try_io($crate::io::Interest::READABLE, |io| {
-                buf.take_in(|room| Datagrams::recv_from(io, room, PLAIN))
+                buf.fill_from(|room| Datagrams::recv_from(io, room, NO_FLAGS))
             })
         }
 
@@ -881,7 +881,7 @@ macro_rules! datagram_from_methods {
         ) -> std::task::Poll<std::io::Result<$address>> {
             self.io
                 .poll_io(cx, Direction::Read, |io| {
-                    buf.take_in(|room| Datagrams::recv_from(io, room, PLAIN))
+                    buf.fill_from(|room| Datagrams::recv_from(io, room, NO_FLAGS))
                 })
                 .map_ok(|(_, address)| address)
         }
@@ -909,7 +909,7 @@ macro_rules! datagram_from_methods {
         ) -> std::io::Result<(usize, $address)> {
             self.io
                 .async_io($interest, |io| {
-                    Chunk(buf).take_in(|room| Datagrams::recv_from(io, room, PLAIN))
+                    Chunk(buf).fill_from(|room| Datagrams::recv_from(io, room, NO_FLAGS))
                 })
                 .await
         }
@@ -942,7 +942,7 @@ macro_rules! datagram_from_methods {
             buf: &mut B,
         ) -> std::io::Result<(usize, $address)> {
             self.io.try_io($crate::io::Interest::READABLE, |io| {
-                Chunk(buf).take_in(|room| Datagrams::recv_from(io, room, PLAIN))
+                Chunk(buf).fill_from(|room| Datagrams::recv_from(io, room, NO_FLAGS))
             })
         }
     };

@@ -70,9 +70,9 @@ mod raw;
         target_os = "openbsd",
         target_os = "dragonfly",
     )),
-    path = "in_steps.rs"
+    path = "nonblocking_portable.rs"
 )]
-mod at_once;
+mod nonblocking;
 mod transfer;
 pub(crate) mod evented;
 mod lookup;
@@ -84,7 +84,7 @@ pub mod unix;
 #[cfg(windows)]
 pub mod windows;
 
-pub(crate) use self::lookup::seats as lookup_seats;
+pub(crate) use self::lookup::max_lookups;
 #[cfg(unix)]
 pub use self::unix::{
     datagram::UnixDatagram, listener::UnixListener, socket::UnixSocket, stream::UnixStream,

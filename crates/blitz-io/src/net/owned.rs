@@ -16,11 +16,11 @@
 use std::{future::poll_fn, io};
 
 #[cfg(target_os = "linux")]
-use super::raw::{Kind, read_by, write_by};
+use super::raw::{FdKind, read_by_uring, write_by_uring};
 use super::{
     evented::{Evented, Source},
     raw::{Destination, Filling},
-    transfer::{Bytes, Datagrams, PLAIN},
+    transfer::{Bytes, Datagrams, NO_FLAGS},
 };
 #[cfg(target_os = "linux")]
 use crate::engine::uring::{SubmitError, Uring, closed_error, op_future::must_resubmit};
@@ -31,35 +31,35 @@ use crate::{
 };
 
 /// Result of an operation, and the buffer that was passed to it.
-type Answer<T, B> = (io::Result<T>, B);
+type BufResult<T, B> = (io::Result<T>, B);
 
 /// Descriptor that can be read and written with owned buffers.
-pub(crate) trait Moves: Source {
+pub(crate) trait OwnedTransfer: Source {
     #[cfg(target_os = "linux")]
-    const KIND: Kind;
+    const KIND: FdKind;
     /// True if a read into a buffer without room can return zero bytes without a call. A datagram
     /// must be received even then.
     const IS_STREAM: bool;
     /// Interest to wait for before a read.
     const READING: Interest = Interest::READABLE;
 
-    fn take(&self, into: &mut impl Destination) -> io::Result<usize>;
-    fn give(&self, bytes: &[u8]) -> io::Result<usize>;
+    fn read_into(&self, into: &mut impl Destination) -> io::Result<usize>;
+    fn write_from(&self, bytes: &[u8]) -> io::Result<usize>;
 }
 
 macro_rules! streams {
     ($($(#[$meta:meta])* $stream:ty: $kind:ident),* $(,)?) => {$(
         $(#[$meta])*
-        impl Moves for $stream {
+        impl OwnedTransfer for $stream {
             #[cfg(target_os = "linux")]
-            const KIND: Kind = Kind::$kind;
+            const KIND: FdKind = FdKind::$kind;
             const IS_STREAM: bool = true;
 
-            fn take(&self, into: &mut impl Destination) -> io::Result<usize> {
-                into.take_in(|room| Bytes::read(self, room))
+            fn read_into(&self, into: &mut impl Destination) -> io::Result<usize> {
+                into.fill_from(|room| Bytes::read(self, room))
             }
 
-            fn give(&self, bytes: &[u8]) -> io::Result<usize> {
+            fn write_from(&self, bytes: &[u8]) -> io::Result<usize> {
                 Bytes::write(self, bytes)
             }
         }
@@ -69,17 +69,17 @@ macro_rules! streams {
 macro_rules! datagrams {
     ($($(#[$meta:meta])* $socket:ty: $reading:expr),* $(,)?) => {$(
         $(#[$meta])*
-        impl Moves for $socket {
+        impl OwnedTransfer for $socket {
             #[cfg(target_os = "linux")]
-            const KIND: Kind = Kind::Socket;
+            const KIND: FdKind = FdKind::Socket;
             const IS_STREAM: bool = false;
             const READING: Interest = $reading;
 
-            fn take(&self, into: &mut impl Destination) -> io::Result<usize> {
-                into.take_in(|room| Datagrams::recv(self, room, PLAIN))
+            fn read_into(&self, into: &mut impl Destination) -> io::Result<usize> {
+                into.fill_from(|room| Datagrams::recv(self, room, NO_FLAGS))
             }
 
-            fn give(&self, bytes: &[u8]) -> io::Result<usize> {
+            fn write_from(&self, bytes: &[u8]) -> io::Result<usize> {
                 Datagrams::send(self, bytes)
             }
         }
@@ -105,47 +105,47 @@ datagrams!(
 enum Step<P> {
     Done(io::Result<usize>, P),
     /// The step must be made again, in the same way.
-    Again(P),
+    Retry(P),
     /// The step must be made by readiness instead.
-    Otherwise(P),
+    ByReadiness(P),
 }
 
 #[cfg(target_os = "linux")]
 impl<P> Step<P> {
-    fn of(answer: Result<(i32, P), (SubmitError, P)>) -> Self {
-        match answer {
+    fn of(result: Result<(i32, P), (SubmitError, P)>) -> Self {
+        match result {
             Ok((count, payload)) if count >= 0 => Self::Done(Ok(count as usize), payload),
-            Ok((error, payload)) if must_resubmit(error) => Self::Again(payload),
-            Ok((error, payload)) if -error == libc::EAGAIN => Self::Otherwise(payload),
+            Ok((error, payload)) if must_resubmit(error) => Self::Retry(payload),
+            Ok((error, payload)) if -error == libc::EAGAIN => Self::ByReadiness(payload),
             Ok((error, payload)) => Self::Done(Err(io::Error::from_raw_os_error(-error)), payload),
             Err((SubmitError::Closed, payload)) => Self::Done(Err(closed_error()), payload),
-            Err((SubmitError::Unusable, payload)) => Self::Otherwise(payload),
+            Err((SubmitError::Unusable, payload)) => Self::ByReadiness(payload),
         }
     }
 }
 
-impl<T: Moves> Evented<T> {
+impl<T: OwnedTransfer> Evented<T> {
     /// Reads once into the part of the buffer that is not filled.
     async fn read_step<B: OwnedBufMut>(
         &self,
         mut filling: Filling<B>,
-    ) -> Answer<usize, Filling<B>> {
+    ) -> BufResult<usize, Filling<B>> {
         #[cfg(target_os = "linux")]
         while let Some(uring) = Uring::of(self.driver()) {
             let unit = poll_fn(budget::poll_proceed).await;
-            match Step::of(read_by(uring, (T::KIND, self.fd()), filling).await) {
+            match Step::of(read_by_uring(uring, (T::KIND, self.fd()), filling).await) {
                 Step::Done(result, filling) => {
                     unit.spend();
                     return (result, filling);
                 }
-                Step::Again(again) => filling = again,
-                Step::Otherwise(again) => {
-                    filling = again;
+                Step::Retry(back) => filling = back,
+                Step::ByReadiness(back) => {
+                    filling = back;
                     break;
                 }
             }
         }
-        let result = self.async_io(T::READING, |io| io.take(&mut filling)).await;
+        let result = self.async_io(T::READING, |io| io.read_into(&mut filling)).await;
         (result, filling)
     }
 
@@ -153,35 +153,37 @@ impl<T: Moves> Evented<T> {
     /// finds it at less cost than a ring, so only a write that has to wait becomes a ring
     /// operation.
     #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "a ring gives it back"))]
-    async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> Answer<usize, B> {
+    async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> BufResult<usize, B> {
         #[cfg(target_os = "linux")]
         loop {
             let unit = poll_fn(budget::poll_proceed).await;
-            let written = self.try_io(Interest::WRITABLE, |io| io.give(&buf.as_slice()[from..]));
+            let written =
+                self.try_io(Interest::WRITABLE, |io| io.write_from(&buf.as_slice()[from..]));
             if !matches!(&written, Err(why) if why.kind() == io::ErrorKind::WouldBlock) {
                 unit.spend();
                 return (written, buf);
             }
             let Some(uring) = Uring::of(self.driver()) else { break };
-            match Step::of(write_by(uring, (T::KIND, self.fd()), buf, from).await) {
+            match Step::of(write_by_uring(uring, (T::KIND, self.fd()), buf, from).await) {
                 Step::Done(result, buf) => {
                     unit.spend();
                     return (result, buf);
                 }
-                Step::Again(again) => buf = again,
-                Step::Otherwise(again) => {
-                    buf = again;
+                Step::Retry(back) => buf = back,
+                Step::ByReadiness(back) => {
+                    buf = back;
                     break;
                 }
             }
         }
-        let result = self.async_io(Interest::WRITABLE, |io| io.give(&buf.as_slice()[from..])).await;
+        let result =
+            self.async_io(Interest::WRITABLE, |io| io.write_from(&buf.as_slice()[from..])).await;
         (result, buf)
     }
 
     /// Reads once. Without room in the buffer, a stream returns zero bytes immediately; a
     /// datagram is received anyway.
-    pub(super) async fn read_owned<B: OwnedBufMut>(&self, buf: B) -> Answer<usize, B> {
+    pub(super) async fn read_owned<B: OwnedBufMut>(&self, buf: B) -> BufResult<usize, B> {
         let filling = Filling::new(buf);
         if filling.is_full() && T::IS_STREAM {
             // There is nothing to wait for, but the budget makes a task that loops here yield at
@@ -194,7 +196,7 @@ impl<T: Moves> Evented<T> {
         (result, filling.finish(failed))
     }
 
-    pub(super) async fn read_exact_owned<B: OwnedBufMut>(&self, buf: B) -> Answer<usize, B> {
+    pub(super) async fn read_exact_owned<B: OwnedBufMut>(&self, buf: B) -> BufResult<usize, B> {
         let mut filling = Filling::new(buf);
         let result = loop {
             if filling.is_full() {
@@ -212,11 +214,11 @@ impl<T: Moves> Evented<T> {
         (result, filling.finish(failed))
     }
 
-    pub(super) async fn write_owned<B: OwnedBuf>(&self, buf: B) -> Answer<usize, B> {
+    pub(super) async fn write_owned<B: OwnedBuf>(&self, buf: B) -> BufResult<usize, B> {
         self.write_step(buf, 0).await
     }
 
-    pub(super) async fn write_all_owned<B: OwnedBuf>(&self, mut buf: B) -> Answer<(), B> {
+    pub(super) async fn write_all_owned<B: OwnedBuf>(&self, mut buf: B) -> BufResult<(), B> {
         let mut written = 0;
         while written < buf.bytes_init() {
             let (result, back) = self.write_step(buf, written).await;

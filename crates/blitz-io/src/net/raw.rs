@@ -2,9 +2,9 @@
 //! taken over by their number.
 //!
 //! # Invariants
-//! Only the kernel writes into a [`Room`], and the `Room` records how many bytes the kernel
-//! wrote. It is created here and passed to safe code, which can have it filled and nothing else.
-//! So the bytes that a [`Destination`] then counts as filled have been filled.
+//! Only the kernel writes into a [`KernelBuf`], and the `KernelBuf` records how many bytes the
+//! kernel wrote. It is created here and passed to safe code, which can have it filled and nothing
+//! else. So the bytes that a [`Destination`] then counts as filled have been filled.
 
 #[cfg(unix)]
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
@@ -23,13 +23,13 @@ use crate::{buf::OwnedBufMut, io::ReadBuf};
 
 /// Memory that the kernel may fill, initialised or not.
 #[derive(Debug)]
-pub(crate) struct Room<'a> {
+pub(crate) struct KernelBuf<'a> {
     memory: &'a mut [MaybeUninit<u8>],
     /// Number of bytes of `memory`, from its start, that the kernel has written.
     filled: usize,
 }
 
-impl<'a> Room<'a> {
+impl<'a> KernelBuf<'a> {
     fn new(memory: &'a mut [MaybeUninit<u8>]) -> Self {
         Self { memory, filled: 0 }
     }
@@ -37,7 +37,7 @@ impl<'a> Room<'a> {
     /// Records that the kernel reported to have written `count` bytes. The kernel may report the
     /// full length of a datagram that did not fit, so the number of filled bytes is limited to
     /// the length of the memory.
-    fn filled_to(&mut self, count: usize) {
+    fn set_filled(&mut self, count: usize) {
         self.filled = count.min(self.memory.len());
     }
 
@@ -45,7 +45,7 @@ impl<'a> Room<'a> {
     #[inline]
     pub(super) fn recv(&mut self, from: &SockRef<'_>, flags: c_int) -> io::Result<usize> {
         let count = recv(from, self.memory, flags)?;
-        self.filled_to(count);
+        self.set_filled(count);
         Ok(count)
     }
 
@@ -57,7 +57,7 @@ impl<'a> Room<'a> {
         flags: c_int,
     ) -> io::Result<(usize, SockAddr)> {
         let (count, address) = from.recv_from_with_flags(self.memory, flags)?;
-        self.filled_to(count);
+        self.set_filled(count);
         Ok((count, address))
     }
 
@@ -70,7 +70,7 @@ impl<'a> Room<'a> {
         // returned, and need not be initialised to be written.
         let count = unsafe { libc::read(from.as_raw_fd(), memory.cast(), length) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-        self.filled_to(count);
+        self.set_filled(count);
         Ok(count)
     }
 }
@@ -87,8 +87,8 @@ mod calls {
     use socket2::SockRef;
 
     /// Converts the return value of a system call to a count, or to the system's error.
-    fn counted(answer: libc::c_long) -> io::Result<usize> {
-        usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+    fn cvt(result: libc::c_long) -> io::Result<usize> {
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
     #[inline]
@@ -98,36 +98,36 @@ mod calls {
         flags: c_int,
     ) -> io::Result<usize> {
         let (start, length) = (memory.as_mut_ptr(), memory.len());
-        let nobody = std::ptr::null_mut::<libc::c_void>();
+        let no_address = std::ptr::null_mut::<libc::c_void>();
         // SAFETY: `memory` is exclusively borrowed for `length` bytes until the call has
         // returned, and need not be initialised to be written. The null pointers request no
         // sender address.
-        counted(unsafe {
+        cvt(unsafe {
             libc::syscall(
                 libc::SYS_recvfrom,
                 from.as_raw_fd(),
                 start,
                 length,
                 flags,
-                nobody,
-                nobody,
+                no_address,
+                no_address,
             )
         })
     }
 
     #[inline]
     pub(in crate::net) fn send(to: &SockRef<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
-        let nobody = std::ptr::null::<libc::c_void>();
+        let no_address = std::ptr::null::<libc::c_void>();
         // SAFETY: `bytes` is borrowed until the call has returned, and only read. No address is
         // given.
-        counted(unsafe {
+        cvt(unsafe {
             libc::syscall(
                 libc::SYS_sendto,
                 to.as_raw_fd(),
                 bytes.as_ptr(),
                 bytes.len(),
                 flags,
-                nobody,
+                no_address,
                 0usize,
             )
         })
@@ -161,32 +161,41 @@ pub(super) use calls::{recv, send};
 pub(crate) trait Destination {
     /// Lets `f` fill the free part. The bytes that were filled are part of the destination
     /// afterwards, unless `f` failed.
-    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R>;
+    fn fill_from<R>(
+        &mut self,
+        f: impl FnOnce(&mut KernelBuf<'_>) -> io::Result<R>,
+    ) -> io::Result<R>;
 }
 
 impl Destination for [u8] {
     #[inline]
-    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
+    fn fill_from<R>(
+        &mut self,
+        f: impl FnOnce(&mut KernelBuf<'_>) -> io::Result<R>,
+    ) -> io::Result<R> {
         let (start, length) = (self.as_mut_ptr().cast::<MaybeUninit<u8>>(), self.len());
         // SAFETY: these are the same bytes under a type of the same layout, borrowed for the same
-        // time. A `Room` writes only initialised bytes, so all of them are valid `u8`s afterwards
-        // too.
-        f(&mut Room::new(unsafe { std::slice::from_raw_parts_mut(start, length) }))
+        // time. A `KernelBuf` writes only initialised bytes, so all of them are valid `u8`s
+        // afterwards too.
+        f(&mut KernelBuf::new(unsafe { std::slice::from_raw_parts_mut(start, length) }))
     }
 }
 
 impl Destination for ReadBuf<'_> {
     #[inline]
-    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
-        // SAFETY: initialised bytes stay initialised, because a `Room` writes only initialised
+    fn fill_from<R>(
+        &mut self,
+        f: impl FnOnce(&mut KernelBuf<'_>) -> io::Result<R>,
+    ) -> io::Result<R> {
+        // SAFETY: initialised bytes stay initialised, because a `KernelBuf` writes only initialised
         // bytes.
-        let mut room = Room::new(unsafe { self.unfilled_mut() });
-        let answer = f(&mut room)?;
+        let mut room = KernelBuf::new(unsafe { self.unfilled_mut() });
+        let result = f(&mut room)?;
         let filled = room.filled;
         // SAFETY: the kernel has written `filled` bytes, from the start of the unfilled part.
         unsafe { self.assume_init(filled) };
         self.advance(filled);
-        Ok(answer)
+        Ok(result)
     }
 }
 
@@ -198,15 +207,18 @@ pub(super) struct Chunk<'a, B>(pub(super) &'a mut B);
 #[cfg(feature = "io-util")]
 impl<B: bytes::BufMut> Destination for Chunk<'_, B> {
     #[inline]
-    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
-        // SAFETY: a `Room` writes only initialised bytes, so no byte of the chunk is
+    fn fill_from<R>(
+        &mut self,
+        f: impl FnOnce(&mut KernelBuf<'_>) -> io::Result<R>,
+    ) -> io::Result<R> {
+        // SAFETY: a `KernelBuf` writes only initialised bytes, so no byte of the chunk is
         // uninitialised that was initialised before.
-        let mut room = Room::new(unsafe { self.0.chunk_mut().as_uninit_slice_mut() });
-        let answer = f(&mut room)?;
+        let mut room = KernelBuf::new(unsafe { self.0.chunk_mut().as_uninit_slice_mut() });
+        let result = f(&mut room)?;
         let filled = room.filled;
         // SAFETY: the kernel has written `filled` bytes, from the start of the chunk.
         unsafe { self.0.advance_mut(filled) };
-        Ok(answer)
+        Ok(result)
     }
 }
 
@@ -258,22 +270,26 @@ impl<B: OwnedBufMut> Filling<B> {
 
 impl<B: OwnedBufMut> Destination for Filling<B> {
     #[inline]
-    fn take_in<R>(&mut self, f: impl FnOnce(&mut Room<'_>) -> io::Result<R>) -> io::Result<R> {
+    fn fill_from<R>(
+        &mut self,
+        f: impl FnOnce(&mut KernelBuf<'_>) -> io::Result<R>,
+    ) -> io::Result<R> {
         let (start, length) = self.rest();
         // SAFETY: the buffer has `length` bytes at `start`, initialised or not, and is
-        // exclusively borrowed for the same time; a `Room` writes only initialised bytes.
-        let mut room = Room::new(unsafe { std::slice::from_raw_parts_mut(start.cast(), length) });
-        let answer = f(&mut room)?;
+        // exclusively borrowed for the same time; a `KernelBuf` writes only initialised bytes.
+        let mut room =
+            KernelBuf::new(unsafe { std::slice::from_raw_parts_mut(start.cast(), length) });
+        let result = f(&mut room)?;
         let filled = room.filled;
         self.advance(filled);
-        Ok(answer)
+        Ok(result)
     }
 }
 
 /// Kind of a descriptor, which decides by which operation its bytes are transferred.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FdKind {
     Socket,
     /// Pipe, or any descriptor that the user passed as one.
     File,
@@ -282,18 +298,18 @@ pub(crate) enum Kind {
 /// Submits an operation to the ring that reads into the rest of a buffer, and waits for its
 /// result.
 #[cfg(target_os = "linux")]
-pub(super) async fn read_by<B: OwnedBufMut>(
+pub(super) async fn read_by_uring<B: OwnedBufMut>(
     uring: &Uring,
-    (kind, fd): (Kind, BorrowedFd<'_>),
+    (fd_kind, fd): (FdKind, BorrowedFd<'_>),
     filling: Filling<B>,
 ) -> Result<(i32, Filling<B>), (SubmitError, Filling<B>)> {
     let fd = fd.as_raw_fd();
     let op_kind = |filling: &mut Filling<B>| {
         let (memory, room) = filling.rest();
         let length = length(room);
-        match kind {
-            Kind::Socket => OpKind::Recv { fd, memory, length },
-            Kind::File => OpKind::Read { fd, memory, length, offset: CURRENT_POSITION },
+        match fd_kind {
+            FdKind::Socket => OpKind::Recv { fd, memory, length },
+            FdKind::File => OpKind::Read { fd, memory, length, offset: CURRENT_POSITION },
         }
     };
     // SAFETY: 1. `OwnedBuf` guarantees that this memory belongs to the buffer and stays where it
@@ -309,9 +325,9 @@ pub(super) async fn read_by<B: OwnedBufMut>(
 /// Submits an operation to the ring that writes the bytes after the first `from` bytes of a
 /// buffer, and waits for its result.
 #[cfg(target_os = "linux")]
-pub(super) async fn write_by<B: OwnedBuf>(
+pub(super) async fn write_by_uring<B: OwnedBuf>(
     uring: &Uring,
-    (kind, fd): (Kind, BorrowedFd<'_>),
+    (fd_kind, fd): (FdKind, BorrowedFd<'_>),
     buf: B,
     from: usize,
 ) -> Result<(i32, B), (SubmitError, B)> {
@@ -319,9 +335,9 @@ pub(super) async fn write_by<B: OwnedBuf>(
     let op_kind = |buf: &mut B| {
         let rest = &buf.as_slice()[from..];
         let (memory, length) = (rest.as_ptr(), length(rest.len()));
-        match kind {
-            Kind::Socket => OpKind::Send { fd, memory, length },
-            Kind::File => OpKind::Write { fd, memory, length, offset: CURRENT_POSITION },
+        match fd_kind {
+            FdKind::Socket => OpKind::Send { fd, memory, length },
+            FdKind::File => OpKind::Write { fd, memory, length, offset: CURRENT_POSITION },
         }
     };
     // SAFETY: 1. `OwnedBuf` guarantees that this memory belongs to the buffer, is initialised,
@@ -348,7 +364,7 @@ pub(super) fn peer_credentials(
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. `peer` has room for
     // `length` bytes, and any bytes make a valid `ucred`.
-    let answer = unsafe {
+    let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
             libc::SOL_SOCKET,
@@ -357,7 +373,7 @@ pub(super) fn peer_credentials(
             &raw mut length,
         )
     };
-    if answer != 0 {
+    if result != 0 {
         Err(io::Error::last_os_error())
     } else {
         Ok((Some(peer.pid), peer.uid, peer.gid))
@@ -373,8 +389,8 @@ pub(super) fn peer_credentials(
     let (mut user, mut group) = (0, 0);
     // SAFETY: 1. the descriptor is open for as long as it is borrowed. 2. both pointers are to
     // local variables of the type that is written.
-    let answer = unsafe { libc::getpeereid(fd.as_raw_fd(), &raw mut user, &raw mut group) };
-    if answer != 0 { Err(io::Error::last_os_error()) } else { Ok((None, user, group)) }
+    let result = unsafe { libc::getpeereid(fd.as_raw_fd(), &raw mut user, &raw mut group) };
+    if result != 0 { Err(io::Error::last_os_error()) } else { Ok((None, user, group)) }
 }
 
 #[cfg(unix)]
@@ -552,10 +568,10 @@ mod pipes {
                 let (raw, mode) = (handle.as_raw_handle(), PIPE_READMODE_MESSAGE);
                 // SAFETY: 1. the handle is open. 2. `mode` lives during the call, and the other
                 // two pointers may be null.
-                let answer = unsafe {
+                let result = unsafe {
                     SetNamedPipeHandleState(raw, &raw const mode, ptr::null(), ptr::null())
                 };
-                if answer == 0 {
+                if result == 0 {
                     return Err(io::Error::last_os_error());
                 }
             }
@@ -645,7 +661,7 @@ mod tests {
         ours.write_all(b"four").unwrap();
         let mut memory = [std::mem::MaybeUninit::uninit(); 16];
         let mut buf = ReadBuf::uninit(&mut memory);
-        let count = buf.take_in(|room| room.recv(&SockRef::from(&theirs), 0)).unwrap();
+        let count = buf.fill_from(|room| room.recv(&SockRef::from(&theirs), 0)).unwrap();
         assert_eq!((count, buf.filled(), buf.remaining()), (4, &b"four"[..], 12));
     }
 
@@ -655,7 +671,7 @@ mod tests {
         theirs.set_nonblocking(true).unwrap();
         let mut memory = [0; 16];
         let mut buf = ReadBuf::new(&mut memory);
-        buf.take_in(|room| room.recv(&SockRef::from(&theirs), 0)).unwrap_err();
+        buf.fill_from(|room| room.recv(&SockRef::from(&theirs), 0)).unwrap_err();
         assert!(buf.filled().is_empty());
     }
 
@@ -667,7 +683,7 @@ mod tests {
         let mut memory = [0; 4];
         let mut buf = ReadBuf::new(&mut memory);
         let count =
-            buf.take_in(|room| room.recv(&SockRef::from(&theirs), libc::MSG_TRUNC)).unwrap();
+            buf.fill_from(|room| room.recv(&SockRef::from(&theirs), libc::MSG_TRUNC)).unwrap();
         assert_eq!((count, buf.filled()), (16, &b"long"[..]));
     }
 }

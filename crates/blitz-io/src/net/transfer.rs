@@ -15,13 +15,13 @@ use std::{
 use socket2::{SockAddr, SockRef};
 
 use super::{
-    at_once::NO_SIGNAL,
     evented::Source,
-    raw::{self, Room},
+    nonblocking::NO_SIGNAL,
+    raw::{self, KernelBuf},
 };
 
 /// No flags: a plain receive.
-pub(super) const PLAIN: c_int = 0;
+pub(super) const NO_FLAGS: c_int = 0;
 
 /// Flag that leaves the received bytes in the queue.
 #[cfg(unix)]
@@ -32,11 +32,11 @@ pub(super) const PEEK: c_int = 2;
 
 /// Maximum number of pieces that one call takes: `IOV_MAX` of Linux and the BSDs. More pieces are
 /// an error there, and writing only a part is allowed.
-const MOST_PIECES: usize = 1024;
+const MAX_IOVECS: usize = 1024;
 
 /// Repeats a call until no signal interrupts it.
 #[inline]
-pub(super) fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+pub(super) fn retry_interrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -47,8 +47,8 @@ pub(super) fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::R
 
 /// Returns as many of `pieces` as one call takes.
 #[inline]
-pub(super) fn takeable<'a, 'b>(pieces: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
-    &pieces[..pieces.len().min(MOST_PIECES)]
+pub(super) fn first_iovecs<'a, 'b>(pieces: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
+    &pieces[..pieces.len().min(MAX_IOVECS)]
 }
 
 /// Returns whether `writev` would have nothing to write. The kernel returns zero for such a call
@@ -56,7 +56,7 @@ pub(super) fn takeable<'a, 'b>(pieces: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
 /// packet if the socket preserves message boundaries. Tokio calls `writev`, and we call
 /// `sendmsg`, because it raises no signal. On Windows both make the same call.
 #[inline]
-fn is_nothing(pieces: &[IoSlice<'_>]) -> bool {
+fn is_empty_write(pieces: &[IoSlice<'_>]) -> bool {
     cfg!(unix) && pieces.iter().all(|piece| piece.is_empty())
 }
 
@@ -69,10 +69,10 @@ pub(crate) trait Bytes: Source {
     /// the next edge in the same way.
     const SHORT_WRITE_IS_ALL: bool;
 
-    fn read(&self, room: &mut Room<'_>) -> io::Result<usize>;
+    fn read(&self, room: &mut KernelBuf<'_>) -> io::Result<usize>;
     fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
-    /// Writes at most as many pieces as [`takeable`] returns.
+    /// Writes at most as many pieces as [`first_iovecs`] returns.
     fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
@@ -84,27 +84,27 @@ macro_rules! stream_sockets {
             const SHORT_WRITE_IS_ALL: bool = true;
 
             #[inline]
-            fn read(&self, room: &mut Room<'_>) -> io::Result<usize> {
-                uninterrupted(|| room.recv(&SockRef::from(self), PLAIN))
+            fn read(&self, room: &mut KernelBuf<'_>) -> io::Result<usize> {
+                retry_interrupted(|| room.recv(&SockRef::from(self), NO_FLAGS))
             }
 
             #[inline]
             fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-                uninterrupted(|| { let mut socket = self; Read::read_vectored(&mut socket, pieces) })
+                retry_interrupted(|| { let mut socket = self; Read::read_vectored(&mut socket, pieces) })
             }
 
             #[inline]
             fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-                uninterrupted(|| raw::send(&SockRef::from(self), bytes, NO_SIGNAL))
+                retry_interrupted(|| raw::send(&SockRef::from(self), bytes, NO_SIGNAL))
             }
 
             #[inline]
             fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-                let pieces = takeable(pieces);
-                if is_nothing(pieces) {
+                let pieces = first_iovecs(pieces);
+                if is_empty_write(pieces) {
                     return Ok(0);
                 }
-                uninterrupted(|| SockRef::from(self).send_vectored_with_flags(pieces, NO_SIGNAL))
+                retry_interrupted(|| SockRef::from(self).send_vectored_with_flags(pieces, NO_SIGNAL))
             }
         }
     )*};
@@ -126,27 +126,27 @@ impl Bytes for std::fs::File {
     const SHORT_WRITE_IS_ALL: bool = false;
 
     #[inline]
-    fn read(&self, room: &mut Room<'_>) -> io::Result<usize> {
+    fn read(&self, room: &mut KernelBuf<'_>) -> io::Result<usize> {
         use std::os::fd::AsFd;
-        uninterrupted(|| room.read(self.as_fd()))
+        retry_interrupted(|| room.read(self.as_fd()))
     }
 
     #[inline]
     fn read_vectored(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut file = self;
-        uninterrupted(|| Read::read_vectored(&mut file, pieces))
+        retry_interrupted(|| Read::read_vectored(&mut file, pieces))
     }
 
     #[inline]
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self;
-        uninterrupted(|| io::Write::write(&mut file, bytes))
+        retry_interrupted(|| io::Write::write(&mut file, bytes))
     }
 
     #[inline]
     fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut file = self;
-        uninterrupted(|| io::Write::write_vectored(&mut file, takeable(pieces)))
+        retry_interrupted(|| io::Write::write_vectored(&mut file, first_iovecs(pieces)))
     }
 }
 
@@ -161,24 +161,28 @@ pub(crate) trait Datagrams: Source {
     fn socket(&self) -> SockRef<'_>;
 
     #[inline]
-    fn recv(&self, room: &mut Room<'_>, flags: c_int) -> io::Result<usize> {
-        uninterrupted(|| room.recv(&self.socket(), flags))
+    fn recv(&self, room: &mut KernelBuf<'_>, flags: c_int) -> io::Result<usize> {
+        retry_interrupted(|| room.recv(&self.socket(), flags))
     }
 
     #[inline]
-    fn recv_from(&self, room: &mut Room<'_>, flags: c_int) -> io::Result<(usize, Self::Address)> {
-        let (count, address) = uninterrupted(|| room.recv_from(&self.socket(), flags))?;
+    fn recv_from(
+        &self,
+        room: &mut KernelBuf<'_>,
+        flags: c_int,
+    ) -> io::Result<(usize, Self::Address)> {
+        let (count, address) = retry_interrupted(|| room.recv_from(&self.socket(), flags))?;
         Ok((count, Self::address(&address)?))
     }
 
     #[inline]
     fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        uninterrupted(|| raw::send(&self.socket(), bytes, NO_SIGNAL))
+        retry_interrupted(|| raw::send(&self.socket(), bytes, NO_SIGNAL))
     }
 
     #[inline]
     fn send_to(&self, bytes: &[u8], address: &SockAddr) -> io::Result<usize> {
-        uninterrupted(|| self.socket().send_to_with_flags(bytes, address, NO_SIGNAL))
+        retry_interrupted(|| self.socket().send_to_with_flags(bytes, address, NO_SIGNAL))
     }
 }
 
@@ -226,14 +230,14 @@ impl Datagrams for std::os::unix::net::UnixDatagram {
 mod tests {
     use std::io;
 
-    use super::uninterrupted;
+    use super::retry_interrupted;
 
     #[test]
     fn an_interrupted_call_is_made_again() {
-        let mut answers =
+        let mut results =
             [Err(io::ErrorKind::Interrupted.into()), Err(io::ErrorKind::Interrupted.into()), Ok(3)]
                 .into_iter();
-        assert_eq!(uninterrupted(|| answers.next().unwrap()).unwrap(), 3);
-        assert_eq!(answers.len(), 0);
+        assert_eq!(retry_interrupted(|| results.next().unwrap()).unwrap(), 3);
+        assert_eq!(results.len(), 0);
     }
 }

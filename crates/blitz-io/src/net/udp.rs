@@ -17,7 +17,7 @@ use super::{
     addr::{first_of, resolve},
     evented::{self, Evented},
     raw::Destination,
-    transfer::{Datagrams, PEEK, PLAIN, internet, uninterrupted},
+    transfer::{Datagrams, NO_FLAGS, PEEK, internet, retry_interrupted},
 };
 use crate::{
     engine::driver::Direction,
@@ -283,7 +283,9 @@ impl UdpSocket {
     /// assert_eq!(socket.recv(&mut buf).await?, 5); // still there
     #[doc = example_end!()]
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.io.async_io(RECEIVING, |io| buf.take_in(|room| Datagrams::recv(io, room, PEEK))).await
+        self.io
+            .async_io(RECEIVING, |io| buf.fill_from(|room| Datagrams::recv(io, room, PEEK)))
+            .await
     }
 
     /// Polls to receive a datagram without removing it from the queue.
@@ -302,7 +304,9 @@ impl UdpSocket {
     #[doc = example_end!()]
     pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.io
-            .poll_io(cx, Direction::Read, |io| buf.take_in(|room| Datagrams::recv(io, room, PEEK)))
+            .poll_io(cx, Direction::Read, |io| {
+                buf.fill_from(|room| Datagrams::recv(io, room, PEEK))
+            })
             .map_ok(|_| ())
     }
 
@@ -323,7 +327,8 @@ impl UdpSocket {
     /// assert_eq!(socket.try_peek(&mut buf)?, 5);
     #[doc = example_end!()]
     pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.io.try_io(Interest::READABLE, |io| buf.take_in(|room| Datagrams::recv(io, room, PEEK)))
+        self.io
+            .try_io(Interest::READABLE, |io| buf.fill_from(|room| Datagrams::recv(io, room, PEEK)))
     }
 
     /// Receives a datagram without removing it from the queue, and returns its length and the
@@ -343,7 +348,7 @@ impl UdpSocket {
     #[doc = example_end!()]
     pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.io
-            .async_io(RECEIVING, |io| buf.take_in(|room| Datagrams::recv_from(io, room, PEEK)))
+            .async_io(RECEIVING, |io| buf.fill_from(|room| Datagrams::recv_from(io, room, PEEK)))
             .await
     }
 
@@ -369,7 +374,7 @@ impl UdpSocket {
     ) -> Poll<io::Result<SocketAddr>> {
         self.io
             .poll_io(cx, Direction::Read, |io| {
-                buf.take_in(|room| Datagrams::recv_from(io, room, PEEK))
+                buf.fill_from(|room| Datagrams::recv_from(io, room, PEEK))
             })
             .map_ok(|(_, address)| address)
     }
@@ -392,7 +397,7 @@ impl UdpSocket {
     #[doc = example_end!()]
     pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.io.try_io(Interest::READABLE, |io| {
-            buf.take_in(|room| Datagrams::recv_from(io, room, PEEK))
+            buf.fill_from(|room| Datagrams::recv_from(io, room, PEEK))
         })
     }
 
@@ -729,5 +734,5 @@ impl UdpSocket {
 
 /// Returns the address of the sender of the next datagram, without removing the datagram.
 fn sender(io: &net::UdpSocket) -> io::Result<SocketAddr> {
-    internet(&uninterrupted(|| SockRef::from(io).peek_sender())?)
+    internet(&retry_interrupted(|| SockRef::from(io).peek_sender())?)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     ChildStderr, ChildStdin, ChildStdout,
-    unix::{Watched, abandon},
+    unix::{WatchedChild, abandon},
 };
 use crate::io::AsyncReadExt;
 
@@ -32,7 +32,7 @@ use crate::io::AsyncReadExt;
 /// ```
 #[derive(Debug)]
 pub struct Child {
-    life: Life,
+    state: ChildState,
 
     /// Writing end of the child's standard input, if it was piped. The child sees the end of its
     /// input when this is dropped.
@@ -45,19 +45,20 @@ pub struct Child {
 
 // `Child` has no destructor, because programs move the streams out of it.
 #[derive(Debug)]
-enum Life {
-    Running(Watched),
-    Ended(ExitStatus),
+enum ChildState {
+    Running(WatchedChild),
+    Exited(ExitStatus),
 }
 
 impl Child {
     /// Takes over a child that was just started. If that fails, the child is treated as one that
     /// was dropped, because it may already have done things that cannot be undone.
     pub(super) fn new(mut child: StdChild, kill_on_drop: bool) -> io::Result<Self> {
-        match streams(&mut child).and_then(|it| Ok((it, Watched::watch(&child)?))) {
-            Ok(((stdin, stdout, stderr), by)) => {
-                let life = Life::Running(Watched::new(child, by, kill_on_drop));
-                Ok(Self { life, stdin, stdout, stderr })
+        match streams(&mut child).and_then(|it| Ok((it, WatchedChild::watch(&child)?))) {
+            Ok(((stdin, stdout, stderr), exit_source)) => {
+                let state =
+                    ChildState::Running(WatchedChild::new(child, exit_source, kill_on_drop));
+                Ok(Self { state, stdin, stdout, stderr })
             }
             Err(why) => {
                 if kill_on_drop {
@@ -84,9 +85,9 @@ impl Child {
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn id(&self) -> Option<u32> {
-        match &self.life {
-            Life::Running(watched) => Some(watched.child().id()),
-            Life::Ended(_) => None,
+        match &self.state {
+            ChildState::Running(watched) => Some(watched.child().id()),
+            ChildState::Exited(_) => None,
         }
     }
 
@@ -102,11 +103,11 @@ impl Child {
     /// ```
     #[cfg(windows)]
     pub fn raw_handle(&self) -> Option<std::os::windows::io::RawHandle> {
-        match &self.life {
-            Life::Running(watched) => {
+        match &self.state {
+            ChildState::Running(watched) => {
                 Some(std::os::windows::io::AsRawHandle::as_raw_handle(watched.child()))
             }
-            Life::Ended(_) => None,
+            ChildState::Exited(_) => None,
         }
     }
 
@@ -129,9 +130,9 @@ impl Child {
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn start_kill(&mut self) -> io::Result<()> {
-        match &mut self.life {
-            Life::Running(watched) => watched.kill(),
-            Life::Ended(_) => Ok(()),
+        match &mut self.state {
+            ChildState::Running(watched) => watched.kill(),
+            ChildState::Exited(_) => Ok(()),
         }
     }
 
@@ -182,15 +183,17 @@ impl Child {
     /// ```
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
-        self.end().await
+        self.exited().await
     }
 
-    async fn end(&mut self) -> io::Result<ExitStatus> {
-        let status = match &mut self.life {
-            Life::Ended(status) => return Ok(*status),
-            Life::Running(watched) => std::future::poll_fn(|cx| watched.poll_end(cx)).await?,
+    async fn exited(&mut self) -> io::Result<ExitStatus> {
+        let status = match &mut self.state {
+            ChildState::Exited(status) => return Ok(*status),
+            ChildState::Running(watched) => {
+                std::future::poll_fn(|cx| watched.poll_exit(cx)).await?
+            }
         };
-        self.life = Life::Ended(status);
+        self.state = ChildState::Exited(status);
         Ok(status)
     }
 
@@ -211,12 +214,12 @@ impl Child {
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        let status = match &mut self.life {
-            Life::Ended(status) => return Ok(Some(*status)),
-            Life::Running(watched) => watched.try_wait()?,
+        let status = match &mut self.state {
+            ChildState::Exited(status) => return Ok(Some(*status)),
+            ChildState::Running(watched) => watched.try_wait()?,
         };
         if let Some(status) = status {
-            self.life = Life::Ended(status);
+            self.state = ChildState::Exited(status);
         }
         Ok(status)
     }
@@ -248,7 +251,7 @@ impl Child {
         let status = {
             let mut out = std::pin::pin!(collect(out.as_mut(), &mut stdout));
             let mut err = std::pin::pin!(collect(err.as_mut(), &mut stderr));
-            let mut end = std::pin::pin!(self.end());
+            let mut exited = std::pin::pin!(self.exited());
             let (mut read, mut read_err, mut status) = (false, false, None);
             std::future::poll_fn(|cx| {
                 if !read && let Poll::Ready(done) = out.as_mut().poll(cx) {
@@ -260,7 +263,7 @@ impl Child {
                     read_err = true;
                 }
                 if status.is_none()
-                    && let Poll::Ready(done) = end.as_mut().poll(cx)
+                    && let Poll::Ready(done) = exited.as_mut().poll(cx)
                 {
                     status = Some(done?);
                 }

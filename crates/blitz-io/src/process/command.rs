@@ -33,7 +33,7 @@ pub struct Command {
 }
 
 /// Defines builder methods that forward to the standard library's builder.
-macro_rules! passed_on {
+macro_rules! forward_methods {
     ($(
         $(#[$meta:meta])*
         $name:ident $(<$($generic:ident: $bound:path),*>)? ($($argument:ident: $type:ty),*);
@@ -48,7 +48,7 @@ macro_rules! passed_on {
     };
 }
 
-passed_on! {
+forward_methods! {
     /// Adds an argument. It is passed as one argument, whatever characters it contains, because no
     /// shell parses it.
     ///
@@ -420,12 +420,12 @@ impl Command {
 }
 
 #[cfg(unix)]
-mod of_unix {
+mod unix_ext {
     use std::{ffi::OsStr, os::unix::process::CommandExt};
 
     use super::Command;
 
-    passed_on! {
+    forward_methods! {
         /// Sets the user ID that the child runs as. This requires the necessary privileges.
         ///
         /// # Examples
@@ -482,12 +482,12 @@ mod of_unix {
 }
 
 #[cfg(windows)]
-mod of_windows {
+mod windows_ext {
     use std::{ffi::OsStr, os::windows::process::CommandExt};
 
     use super::Command;
 
-    passed_on! {
+    forward_methods! {
         /// Sets the flags with which the process is created.
         ///
         /// # Examples

@@ -3,7 +3,7 @@
 //! [`Command`] has the builder methods of [`std::process::Command`]. It starts a [`Child`], and
 //! both the exit and the pipes of that child can be awaited.
 //!
-//! # Children that nobody waits for
+//! # Dropped children
 //!
 //! A child keeps running when its `Child` is dropped, as in the standard library, unless
 //! [`kill_on_drop`](Command::kill_on_drop) was set. Either way it leaves no zombie: when it exits

@@ -55,8 +55,8 @@ pub(super) fn pidfd_open(pid: u32) -> Option<std::os::fd::OwnedFd> {
 
     // SAFETY: the arguments are two numbers, and no memory is passed. The descriptor is not
     // inherited by children.
-    let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
-    let fd = i32::try_from(answer).ok().filter(|fd| *fd >= 0)?;
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    let fd = i32::try_from(result).ok().filter(|fd| *fd >= 0)?;
     // SAFETY: the descriptor was opened above, and nothing else owns it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -71,12 +71,12 @@ pub(super) fn pidfd_open(_pid: u32) -> Option<std::os::fd::OwnedFd> {
 /// code started it; `None` if there is none. The child is not reaped, so its owner can still wait
 /// for it.
 #[cfg(target_os = "linux")]
-pub(super) fn any_ended() -> io::Result<Option<u32>> {
-    const LOOK: libc::c_int = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+pub(super) fn any_exited() -> io::Result<Option<u32>> {
+    const WAIT_FLAGS: libc::c_int = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: all bytes zero is a valid `siginfo_t`; its process ID is 0 then.
     let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: `found` has room for what is written.
-    if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut found, LOOK) } != 0 {
+    if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut found, WAIT_FLAGS) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: `found` is zero, or was written by the call, and has a process ID in both cases.
@@ -86,7 +86,7 @@ pub(super) fn any_ended() -> io::Result<Option<u32>> {
 
 /// Returns an error, because other systems can only check one child at a time.
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(super) fn any_ended() -> io::Result<Option<u32>> {
+pub(super) fn any_exited() -> io::Result<Option<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -94,29 +94,29 @@ pub(super) fn any_ended() -> io::Result<Option<u32>> {
 /// checked ten times a second, which costs no noticeable processor time, and an exit is noticed
 /// within that time.
 #[cfg(unix)]
-const BLIND: libc::c_int = 100;
+const FALLBACK_SLEEP_MS: libc::c_int = 100;
 
 /// Sleeps until `fd` is readable. May return early, but not immediately on every call, so a loop
 /// around it does not spin.
 #[cfg(unix)]
 pub(super) fn wait_readable(fd: BorrowedFd<'_>) {
-    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the array of entries is one local variable of ours.
-    let answer = unsafe { libc::poll(&raw mut asked, 1, -1) };
+    let result = unsafe { libc::poll(&raw mut entry, 1, -1) };
     // `EINVAL` if the process may have no descriptors at all (`RLIMIT_NOFILE`), and the next call
     // would fail as well.
-    if answer < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+    if result < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
         // SAFETY: there are no entries, so no memory is accessed. Zero entries never exceed the
         // limit.
-        unsafe { libc::poll(std::ptr::null_mut(), 0, BLIND) };
+        unsafe { libc::poll(std::ptr::null_mut(), 0, FALLBACK_SLEEP_MS) };
     }
 }
 
 #[cfg(windows)]
-pub(super) use self::of_windows::Called;
+pub(super) use self::windows_ext::ExitCallback;
 
 #[cfg(windows)]
-mod of_windows {
+mod windows_ext {
     //! A callback from the system at the exit of a process.
 
     use std::{
@@ -136,33 +136,33 @@ mod of_windows {
 
     /// Registration of a callback that wakes a waker when a child exits.
     #[derive(Debug)]
-    pub(in crate::process) struct Called {
+    pub(in crate::process) struct ExitCallback {
         wait: HANDLE,
         /// Its address is known to the system until `wait` is unregistered.
         cell: Box<WakerCell>,
     }
 
     // SAFETY: any thread may use the wait handle, and `WakerCell` is `Send`.
-    unsafe impl Send for Called {}
+    unsafe impl Send for ExitCallback {}
     // SAFETY: any thread may use the wait handle, and `WakerCell` may be shared between threads.
-    unsafe impl Sync for Called {}
+    unsafe impl Sync for ExitCallback {}
 
-    impl Called {
-        pub(in crate::process) fn at_the_end_of(child: &StdChild) -> io::Result<Self> {
+    impl ExitCallback {
+        pub(in crate::process) fn at_exit_of(child: &StdChild) -> io::Result<Self> {
             let cell = Box::new(WakerCell::new());
             let mut wait = null_mut();
             // SAFETY: the cell lives until `drop`, which waits for the end of the callback.
-            let begun = unsafe {
+            let registered = unsafe {
                 RegisterWaitForSingleObject(
                     &raw mut wait,
                     child.as_raw_handle(),
-                    Some(called),
+                    Some(on_exit),
                     (&raw const *cell).cast(),
                     INFINITE,
                     WT_EXECUTEINWAITTHREAD | WT_EXECUTEONLYONCE,
                 )
             };
-            if begun == 0 {
+            if registered == 0 {
                 return Err(io::Error::last_os_error());
             }
             Ok(Self { wait, cell })
@@ -173,12 +173,16 @@ mod of_windows {
         }
     }
 
-    impl Drop for Called {
+    impl Drop for ExitCallback {
         fn drop(&mut self) {
-            // SAFETY: the wait was registered by `at_the_end_of`, and is unregistered only here,
+            // SAFETY: the wait was registered by `at_exit_of`, and is unregistered only here,
             // once. With this argument the call waits for a callback that is running.
-            let ended = unsafe { UnregisterWaitEx(self.wait, INVALID_HANDLE_VALUE) };
-            assert!(ended != 0, "a wait that was registered ends: {}", io::Error::last_os_error());
+            let unregistered = unsafe { UnregisterWaitEx(self.wait, INVALID_HANDLE_VALUE) };
+            assert!(
+                unregistered != 0,
+                "a wait that was registered ends: {}",
+                io::Error::last_os_error()
+            );
         }
     }
 
@@ -186,7 +190,7 @@ mod of_windows {
     ///
     /// # Safety
     /// 1. `cell` is the address of a `WakerCell` that is alive.
-    unsafe extern "system" fn called(cell: *mut c_void, _timed_out: bool) {
+    unsafe extern "system" fn on_exit(cell: *mut c_void, _timed_out: bool) {
         // SAFETY: our own obligation 1: `cell` points to a `WakerCell` that is alive.
         let cell = unsafe { &*cell.cast::<WakerCell>() };
         // A panic must not leave this function, and a batch (of one waker) catches panics.

@@ -11,9 +11,9 @@ use std::{
 };
 
 #[cfg(unix)]
-use self::of_unix::{Reader, Writer};
+use self::unix_ext::{Reader, Writer};
 #[cfg(windows)]
-use self::of_windows::{Reader, Writer};
+use self::windows_ext::{Reader, Writer};
 use crate::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Writing end of a child's standard input.
@@ -272,7 +272,7 @@ impl AsyncWrite for ChildStdin {
 }
 
 #[cfg(unix)]
-mod of_unix {
+mod unix_ext {
     //! Pipes that the driver watches.
 
     use std::{
@@ -360,7 +360,7 @@ mod of_unix {
 }
 
 #[cfg(windows)]
-mod of_windows {
+mod windows_ext {
     //! Pipes that block, used on the blocking pool.
 
     use std::{
@@ -374,7 +374,7 @@ mod of_windows {
 
     use crate::io::{
         AsyncRead, AsyncWrite, ReadBuf,
-        stdio::blocking::{Reading, Writing},
+        stdio::blocking::{BlockingReader, BlockingWriter},
     };
 
     /// One of two owners of the pipe: this one does the I/O, in a job, and the other keeps the
@@ -424,8 +424,8 @@ mod of_windows {
     }
 
     ends! {
-        Reader, Reading;
-        Writer, Writing;
+        Reader, BlockingReader;
+        Writer, BlockingWriter;
     }
 
     impl Reader {

@@ -7,25 +7,25 @@ use std::{
     task::{Context, Poll},
 };
 
-pub(super) use super::raw::Called as By;
+pub(super) use super::raw::ExitCallback as ExitSource;
 
 /// A child, and the means by which its exit is noticed.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedChild {
     /// Declared first, so that the callback is unregistered before the child's handle is closed.
-    by: By,
+    exit_source: ExitSource,
     child: StdChild,
     kill_on_drop: bool,
     has_ended: bool,
 }
 
-impl Watched {
-    pub(super) fn watch(child: &StdChild) -> io::Result<By> {
-        By::at_the_end_of(child)
+impl WatchedChild {
+    pub(super) fn watch(child: &StdChild) -> io::Result<ExitSource> {
+        ExitSource::at_exit_of(child)
     }
 
-    pub(super) fn new(child: StdChild, by: By, kill_on_drop: bool) -> Self {
-        Self { by, child, kill_on_drop, has_ended: false }
+    pub(super) fn new(child: StdChild, exit_source: ExitSource, kill_on_drop: bool) -> Self {
+        Self { exit_source, child, kill_on_drop, has_ended: false }
     }
 
     pub(super) fn child(&self) -> &StdChild {
@@ -42,9 +42,9 @@ impl Watched {
         Ok(status)
     }
 
-    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
+    pub(super) fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
         // The waker must be registered before the check, so that an exit after the check wakes it.
-        self.by.register(cx.waker());
+        self.exit_source.register(cx.waker());
         match self.try_wait()? {
             Some(status) => Poll::Ready(Ok(status)),
             None => Poll::Pending,
@@ -52,7 +52,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedChild {
     fn drop(&mut self) {
         if self.kill_on_drop && !self.has_ended {
             // An error means that the child has exited, or that we may not kill it.

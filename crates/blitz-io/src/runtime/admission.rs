@@ -52,7 +52,7 @@ impl Admission {
             bound: TaskLimit::new(limits.bounded.unwrap_or(MAX)),
             blocking: TaskLimit::new(limits.blocking.unwrap_or(MAX)),
             #[cfg(feature = "net")]
-            lookups: TaskLimit::new(crate::net::lookup_seats(blocking_threads).min(MAX)),
+            lookups: TaskLimit::new(crate::net::max_lookups(blocking_threads).min(MAX)),
         }
     }
 

@@ -1,31 +1,31 @@
 //! The members of a shutdown: the tasks that it waits for, and can abort.
 //!
-//! A member has a *place* from before it is spawned until its future has been dropped. The places
+//! A member has an *entry* from before it is spawned until its future has been dropped. The entries
 //! are protected by one lock, together with the flag `closed`, which says whether new members are
 //! refused. A tracker, which is closed from the beginning, reports when the last member has ended.
 //!
 //! # Protocol
 //! ```text
-//! who spawns                               who drains
+//! spawning thread                          draining task
 //! S1 locks: is refused if it is closed,    D1 waits until the tracker is over
-//!    else takes a place and enters the     D2 locks: closes it if no place is taken,
+//!    else adds an entry and enters the     D2 locks: closes it if there is no entry,
 //!    tracker                                  else goes back to D1
 //! S2 spawns the task                       or, when the time is over,
-//! S3 locks: leaves the handle in the       D3 locks: closes it, takes all handles
-//!    place, if that is still taken; if     D4 aborts them
+//! S3 locks: stores the handle in the       D3 locks: closes it, takes all handles
+//!    entry, if that still exists; if       D4 aborts them
 //!    it is closed by now: aborts the
 //!    task itself
 //!                         a member that ends
-//!                         E1 locks: gives up its place
+//!                         E1 locks: removes its entry
 //!                         E2 leaves the tracker
 //! ```
 //! No member is lost. S1 comes before the lock that closes, or after it. If after, the spawn is
-//! refused. If before D2, the place is taken, and D2 goes back and waits for the member. If before
-//! D3, either the handle is in the place and D4 aborts the task, or it is not there yet: then S3
+//! refused. If before D2, the entry exists, and D2 goes back and waits for the member. If before
+//! D3, either the handle is in the entry and D4 aborts the task, or it is not there yet: then S3
 //! comes after D3 and aborts the task.
 //!
-//! D1 does not spin, because a place that is taken was entered into the tracker under the same
-//! lock, and leaves the tracker only after it was given up.
+//! D1 does not spin, because each entry was counted in the tracker under the same
+//! lock, and leaves the tracker only after it was removed.
 //!
 //! The spawning thread is counted by the tracker, too, until S3 is done. So when the tracker
 //! reports the end, every handle has been stored or used.
@@ -37,16 +37,16 @@
 //! # Rejected
 //! - The tracker alone: it reports that all members have ended, but neither which ones have not nor
 //!   how to end them.
-//! - Making the place after the task was spawned: a task that ends at once would give up a place
-//!   that is not taken yet, and would have to leave a mark for the thread that comes to take it.
+//! - Adding the entry after the task was spawned: a task that ends at once would remove an entry
+//!   that does not exist yet, and would have to leave a mark for the thread that comes to add it.
 //! - Several locks, for many concurrent spawns: a brief lock costs little compared to a
 //!   connection, and closing must refuse all spawns at once.
 //!
 //! # Checked by
-//! `a_spawn_against_a_shutdown_is_refused_or_told_and_waited_for`,
+//! `a_spawn_against_a_shutdown_is_refused_or_cancelled_and_waited_for`,
 //! `a_spawn_against_the_deadline_is_refused_or_aborted_once`,
-//! `a_member_that_ends_at_once_leaves_nothing`; weakened as `shutdown_close_looks`,
-//! `shutdown_enter_looks`, `shutdown_arm_looks`.
+//! `a_member_that_ends_at_once_leaves_nothing`; weakened as `shutdown_close_checks`,
+//! `shutdown_enter_checks`, `shutdown_store_checks`.
 
 use std::{
     collections::BTreeMap,
@@ -69,22 +69,22 @@ pub(super) struct Members<H, A> {
 struct State<H, A> {
     closed: bool,
     next: u64,
-    places: BTreeMap<u64, Place<H, A>>,
+    entries: BTreeMap<u64, MemberEntry<H, A>>,
     /// The number of members that have ended by themselves since the shutdown began.
     finished: usize,
     /// The members that were dropped before they were done, after the abort.
-    ended: Vec<Place<H, A>>,
+    ended: Vec<MemberEntry<H, A>>,
 }
 
 /// A member's entry.
 #[derive(Debug, Clone)]
-pub(super) struct Place<H, A> {
+pub(super) struct MemberEntry<H, A> {
     /// The handle of the task, from S3 on.
     pub(super) handle: Option<H>,
-    pub(super) about: A,
+    pub(super) info: A,
 }
 
-/// The key of a member's place.
+/// The key of a member's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 
@@ -98,24 +98,24 @@ pub(super) enum End {
 }
 
 /// The result of S3, storing the handle.
-#[must_use = "a task that nobody aborts goes on for ever"]
+#[must_use = "a task that is not aborted runs on"]
 #[derive(Debug)]
-pub(super) enum Armed<H> {
+pub(super) enum HandleStored<H> {
     /// The handle was stored, and nothing is left to do.
     Member,
     /// The member has already ended, so the handle is of no use.
-    Gone(H),
+    Ended(H),
     /// The members were closed meanwhile, so the caller must abort the task.
-    Late(H),
+    Closed(H),
 }
 
 /// The result of a shutdown.
 pub(super) struct Outcome<H, A> {
     pub(super) finished: usize,
     /// The members that ended because of the abort.
-    pub(super) ended: Vec<Place<H, A>>,
+    pub(super) ended: Vec<MemberEntry<H, A>>,
     /// The members that have not ended although they were aborted.
-    pub(super) stuck: Vec<Place<H, A>>,
+    pub(super) stuck: Vec<MemberEntry<H, A>>,
 }
 
 impl<H: Clone, A: Clone> Members<H, A> {
@@ -125,23 +125,23 @@ impl<H: Clone, A: Clone> Members<H, A> {
         let state = State {
             closed: false,
             next: 0,
-            places: BTreeMap::new(),
+            entries: BTreeMap::new(),
             finished: 0,
             ended: Vec::new(),
         };
         Self { tracker, state: Mutex::new(state) }
     }
 
-    /// Takes a place for a task that is about to be spawned (S1). Returns `about` if it is refused
+    /// Adds an entry for a task that is about to be spawned (S1). Returns `info` if it is refused
     /// because the members are closed.
-    pub(super) fn enter(&self, about: A) -> Result<Key, A> {
+    pub(super) fn enter(&self, info: A) -> Result<Key, A> {
         let mut state = lock(&self.state);
-        if state.closed && !weakened!("shutdown_enter_looks") {
-            return Err(about);
+        if state.closed && !weakened!("shutdown_enter_checks") {
+            return Err(info);
         }
         let key = state.next;
         state.next += 1;
-        state.places.insert(key, Place { handle: None, about });
+        state.entries.insert(key, MemberEntry { handle: None, info });
         // Once for the member, and once for the thread that spawns it.
         self.tracker.enter();
         self.tracker.enter();
@@ -150,12 +150,12 @@ impl<H: Clone, A: Clone> Members<H, A> {
 
     /// Stores the handle of a spawned task (S3). The caller must do what the result says, and then
     /// call [`Self::spawned`].
-    pub(super) fn arm(&self, key: Key, handle: H) -> Armed<H> {
+    pub(super) fn store_handle(&self, key: Key, handle: H) -> HandleStored<H> {
         let mut state = lock(&self.state);
-        let closed = state.closed && !weakened!("shutdown_arm_looks");
-        let Some(place) = state.places.get_mut(&key.0) else { return Armed::Gone(handle) };
-        place.handle = Some(handle.clone());
-        if closed { Armed::Late(handle) } else { Armed::Member }
+        let closed = state.closed && !weakened!("shutdown_store_checks");
+        let Some(entry) = state.entries.get_mut(&key.0) else { return HandleStored::Ended(handle) };
+        entry.handle = Some(handle.clone());
+        if closed { HandleStored::Closed(handle) } else { HandleStored::Member }
     }
 
     /// Marks the end of a spawn, whether it succeeded or not.
@@ -163,33 +163,33 @@ impl<H: Clone, A: Clone> Members<H, A> {
         self.tracker.leave();
     }
 
-    /// Gives up the place of a member that has ended (E1). The caller must call [`Self::left`]
-    /// after it has published the progress.
+    /// Removes the entry of a member that has ended (E1). The caller must call
+    /// [`Self::leave_tracker`] after it has published the progress.
     pub(super) fn leave(&self, key: Key, end: End, counted: bool) {
         let mut state = lock(&self.state);
-        let place = state.places.remove(&key.0);
-        let place = match (place, end) {
-            (Some(place), End::Dropped) if state.closed => {
-                state.ended.push(place);
+        let entry = state.entries.remove(&key.0);
+        let entry = match (entry, end) {
+            (Some(entry), End::Dropped) if state.closed => {
+                state.ended.push(entry);
                 None
             }
-            (place, _) => {
+            (entry, _) => {
                 state.finished += usize::from(counted);
-                place
+                entry
             }
         };
         drop(state);
-        drop(place);
+        drop(entry);
     }
 
-    /// Leaves the tracker after the place was given up (E2).
-    pub(super) fn left(&self) {
+    /// Leaves the tracker after the entry was removed (E2).
+    pub(super) fn leave_tracker(&self) {
         self.tracker.leave();
     }
 
     /// Returns the number of members.
     pub(super) fn len(&self) -> usize {
-        lock(&self.state).places.len()
+        lock(&self.state).entries.len()
     }
 
     /// Returns true if no further member can enter.
@@ -215,7 +215,7 @@ impl<H: Clone, A: Clone> Members<H, A> {
     /// Closes the members if there are none (D2). Returns false if one has entered meanwhile.
     pub(super) fn close_if_empty(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.places.is_empty() || weakened!("shutdown_close_looks") {
+        if state.entries.is_empty() || weakened!("shutdown_close_checks") {
             state.closed = true;
         }
         state.closed
@@ -224,21 +224,21 @@ impl<H: Clone, A: Clone> Members<H, A> {
     /// Closes the members, and returns those that must be aborted, with what is known about them
     /// (D3).
     #[must_use = "D4: abort them"]
-    pub(super) fn close(&self) -> Vec<(Key, Place<H, A>)> {
+    pub(super) fn close(&self) -> Vec<(Key, MemberEntry<H, A>)> {
         let mut state = lock(&self.state);
         state.closed = true;
-        state.places.iter().map(|(key, place)| (Key(*key), place.clone())).collect()
+        state.entries.iter().map(|(key, entry)| (Key(*key), entry.clone())).collect()
     }
 
     /// Stores what was found out about members that are about to be aborted. For members that have
     /// ended meanwhile it is dropped.
-    pub(super) fn note(&self, about: Vec<(Key, A)>) {
+    pub(super) fn update_info(&self, info: Vec<(Key, A)>) {
         let mut state = lock(&self.state);
-        let mut old = Vec::with_capacity(about.len());
-        for (key, about) in about {
-            match state.places.get_mut(&key.0) {
-                Some(place) => old.push(mem::replace(&mut place.about, about)),
-                None => old.push(about),
+        let mut old = Vec::with_capacity(info.len());
+        for (key, info) in info {
+            match state.entries.get_mut(&key.0) {
+                Some(entry) => old.push(mem::replace(&mut entry.info, info)),
+                None => old.push(info),
             }
         }
         drop(state);
@@ -250,7 +250,7 @@ impl<H: Clone, A: Clone> Members<H, A> {
         Outcome {
             finished: state.finished,
             ended: state.ended.clone(),
-            stuck: state.places.values().cloned().collect(),
+            stuck: state.entries.values().cloned().collect(),
         }
     }
 }

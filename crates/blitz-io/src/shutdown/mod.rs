@@ -67,11 +67,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-pub use self::report::{Phase, Progress, Report, TaskLeft};
+pub use self::report::{AbortedTask, Phase, Progress, Report};
 use self::{
-    member::Seat,
+    member::Membership,
     members::{Members, Outcome},
-    report::About,
+    report::TaskInfo,
 };
 use crate::{
     channel::watch,
@@ -118,13 +118,13 @@ pub struct Shutdown {
 
 struct Shared {
     /// Cancelled when the shutdown begins.
-    told: CancellationToken,
+    begin_token: CancellationToken,
     /// Cancelled when the shutdown is cut short.
-    cut: CancellationToken,
+    cut_token: CancellationToken,
     /// Cancelled when the shutdown is over.
-    over: CancellationToken,
-    begun: OnceLock<Instant>,
-    members: Members<AbortHandle, About>,
+    over_token: CancellationToken,
+    begun_at: OnceLock<Instant>,
+    members: Members<AbortHandle, TaskInfo>,
     progress: watch::Sender<Progress>,
 }
 
@@ -138,13 +138,13 @@ impl Shutdown {
     /// assert!(!shutdown.has_begun() && shutdown.is_empty());
     /// ```
     pub fn new() -> Self {
-        let progress = Progress { phase: Phase::Running, left: 0 };
+        let progress = Progress { phase: Phase::Running, remaining: 0 };
         Self {
             shared: Arc::new(Shared {
-                told: CancellationToken::new(),
-                cut: CancellationToken::new(),
-                over: CancellationToken::new(),
-                begun: OnceLock::new(),
+                begin_token: CancellationToken::new(),
+                cut_token: CancellationToken::new(),
+                over_token: CancellationToken::new(),
+                begun_at: OnceLock::new(),
                 members: Members::new(),
                 progress: watch::Sender::new(progress),
             }),
@@ -164,7 +164,7 @@ impl Shutdown {
     /// assert!(token.is_cancelled() && shutdown.token().is_cancelled());
     /// ```
     pub fn token(&self) -> CancellationToken {
-        self.shared.told.child_token()
+        self.shared.begin_token.child_token()
     }
 
     /// Spawns a task that the shutdown waits for.
@@ -307,9 +307,11 @@ impl Shutdown {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let about = About::new(None, Location::caller());
-        match Seat::take(&self.shared, about) {
-            Some((seat, spawning)) => spawning.done(task::spawn_local(seat.hold(future))),
+        let info = TaskInfo::new(None, Location::caller());
+        match Membership::enter(&self.shared, info) {
+            Some((membership, spawning)) => {
+                spawning.done(task::spawn_local(membership.wrap(future)))
+            }
             None => {
                 drop(future);
                 let never = task::spawn_local(std::future::pending());
@@ -351,10 +353,10 @@ impl Shutdown {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let about = About::new(None, Location::caller());
-        match Seat::take(&self.shared, about) {
-            Some((seat, spawning)) => {
-                let call = member::Call::new(seat, f);
+        let info = TaskInfo::new(None, Location::caller());
+        match Membership::enter(&self.shared, info) {
+            Some((membership, spawning)) => {
+                let call = member::Call::new(membership, f);
                 spawning.done(task::spawn_blocking(move || call.run()))
             }
             None => {
@@ -376,11 +378,13 @@ impl Shutdown {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let Some((seat, spawning)) = Seat::take(&self.shared, About::new(name, spawned_at)) else {
+        let Some((membership, spawning)) =
+            Membership::enter(&self.shared, TaskInfo::new(name, spawned_at))
+        else {
             drop(future);
             return refused(handle);
         };
-        let member = seat.hold(future);
+        let member = membership.wrap(future);
         spawning.done(match (name, handle) {
             (None, None) => task::spawn(member),
             (None, Some(handle)) => handle.spawn(member),
@@ -448,7 +452,7 @@ impl Shutdown {
     /// the remaining tasks, and returns a report.
     ///
     /// Aborted tasks have another 100 ms to end, of which a task that waits needs next to nothing.
-    /// What they were doing is recorded before the abort: see [`TaskLeft`].
+    /// What they were doing is recorded before the abort: see [`AbortedTask`].
     ///
     /// This method may be called several times, also concurrently: the call whose limit passes
     /// first aborts the tasks, and all calls return the same report.
@@ -481,14 +485,14 @@ impl Shutdown {
     pub async fn drain(&self, limit: Duration) -> Report {
         self.begin();
         let shared = &*self.shared;
-        let in_time = timeout(limit, shared.cut.run_until_cancelled(shared.drained())).await;
+        let in_time = timeout(limit, shared.cut_token.run_until_cancelled(shared.drained())).await;
         if !matches!(in_time, Ok(Some(()))) {
             shared.abort_all();
             // A task that has not ended by then is stuck, and the report says so.
             let _ = timeout(GRACE, shared.wait()).await;
         }
-        shared.tell(Some(Phase::Over));
-        shared.over.cancel();
+        shared.publish_progress(Some(Phase::Over));
+        shared.over_token.cancel();
         shared.report()
     }
 }
@@ -532,22 +536,22 @@ impl Shared {
 
     /// Closes the shutdown, and aborts all remaining members.
     fn abort_all(&self) {
-        self.tell(Some(Phase::Aborting));
-        let left = self.members.close();
-        if left.is_empty() {
+        self.publish_progress(Some(Phase::Aborting));
+        let remaining = self.members.close();
+        if remaining.is_empty() {
             return;
         }
         if let Ok(runtime) = Handle::try_current() {
             let dump = runtime.dump_now();
             let tasks: BTreeMap<_, _> = dump.tasks().iter().map(|task| (task.id(), task)).collect();
-            let seen = left.iter().filter_map(|(key, place)| {
-                let task = tasks.get(&place.handle.as_ref()?.id()).copied();
-                Some((*key, place.about.clone().seen_as(task)))
+            let dumped = remaining.iter().filter_map(|(key, entry)| {
+                let task = tasks.get(&entry.handle.as_ref()?.id()).copied();
+                Some((*key, entry.info.clone().with_dump(task)))
             });
-            self.members.note(seen.collect());
+            self.members.update_info(dumped.collect());
         }
-        for (_, place) in left {
-            if let Some(handle) = place.handle {
+        for (_, entry) in remaining {
+            if let Some(handle) = entry.handle {
                 handle.abort();
             }
         }
@@ -555,22 +559,22 @@ impl Shared {
 
     /// Publishes the progress: the phase, unless a later one was published, and the number of
     /// remaining members.
-    fn tell(&self, phase: Option<Phase>) {
+    fn publish_progress(&self, phase: Option<Phase>) {
         self.progress.send_modify(|progress| {
             progress.phase = phase.unwrap_or(Phase::Draining).max(progress.phase);
             // The number is read under the lock of the channel, so that values are published in the
             // order in which they were read.
-            progress.left = self.members.len();
+            progress.remaining = self.members.len();
         });
     }
 
     fn report(&self) -> Report {
         let Outcome { finished, ended, stuck } = self.members.outcome();
-        let gone = ended.into_iter().map(|place| TaskLeft::new(place, true));
-        let stuck = stuck.into_iter().map(|place| TaskLeft::new(place, false));
-        let mut aborted: Vec<_> = gone.chain(stuck).collect();
-        aborted.sort_by_key(TaskLeft::id);
-        let elapsed = self.begun.get().map_or(Duration::ZERO, Instant::elapsed);
+        let ended = ended.into_iter().map(|entry| AbortedTask::new(entry, true));
+        let stuck = stuck.into_iter().map(|entry| AbortedTask::new(entry, false));
+        let mut aborted: Vec<_> = ended.chain(stuck).collect();
+        aborted.sort_by_key(AbortedTask::id);
+        let elapsed = self.begun_at.get().map_or(Duration::ZERO, Instant::elapsed);
         Report { finished, aborted, elapsed }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
-use super::members::Place;
+use super::members::MemberEntry;
 use crate::{
     runtime::dump,
     task::{AbortHandle, Id},
@@ -28,7 +28,7 @@ pub struct Progress {
     pub phase: Phase,
     /// The number of tasks that have not ended. It is updated from the beginning of the shutdown
     /// on.
-    pub left: usize,
+    pub remaining: usize,
 }
 
 /// The phase of a shutdown.
@@ -75,7 +75,7 @@ pub struct Report {
     /// The number of tasks that have ended by themselves since the shutdown began, panics included.
     pub finished: usize,
     /// The tasks that were aborted, oldest first.
-    pub aborted: Vec<TaskLeft>,
+    pub aborted: Vec<AbortedTask>,
     /// The time from the beginning of the shutdown until the report.
     pub elapsed: Duration,
 }
@@ -96,15 +96,15 @@ pub struct Report {
 /// # });
 /// ```
 #[derive(Debug, Clone)]
-pub struct TaskLeft {
+pub struct AbortedTask {
     id: Option<Id>,
-    about: About,
-    gone: bool,
+    info: TaskInfo,
+    ended: bool,
 }
 
 /// Everything that is known about a task.
 #[derive(Debug, Clone)]
-pub(super) struct About {
+pub(super) struct TaskInfo {
     pub(super) name: Option<Arc<str>>,
     pub(super) spawned_at: &'static Location<'static>,
     /// A description of what the task was doing when it was aborted.
@@ -113,13 +113,13 @@ pub(super) struct About {
     pub(super) waits_for: Option<&'static str>,
 }
 
-impl About {
+impl TaskInfo {
     pub(super) fn new(name: Option<&str>, spawned_at: &'static Location<'static>) -> Self {
         Self { name: name.map(Arc::from), spawned_at, doing: None, waits_for: None }
     }
 
     /// Adds what a dump says about the task.
-    pub(super) fn seen_as(mut self, task: Option<&dump::Task>) -> Self {
+    pub(super) fn with_dump(mut self, task: Option<&dump::Task>) -> Self {
         if let Some(task) = task {
             let (state, time) = (task.state(), task.time_in_state());
             self.doing = Some(format!("{state} for {time:.1?}: {}", task.trace()).into());
@@ -146,9 +146,9 @@ impl Report {
     }
 }
 
-impl TaskLeft {
-    pub(super) fn new(place: Place<AbortHandle, About>, gone: bool) -> Self {
-        Self { id: place.handle.map(|handle| handle.id()), about: place.about, gone }
+impl AbortedTask {
+    pub(super) fn new(entry: MemberEntry<AbortHandle, TaskInfo>, ended: bool) -> Self {
+        Self { id: entry.handle.map(|handle| handle.id()), info: entry.info, ended }
     }
 
     /// Returns the task's ID; `None` if the thread that spawned the task had not stored its handle
@@ -184,7 +184,7 @@ impl TaskLeft {
     /// # });
     /// ```
     pub fn name(&self) -> Option<&str> {
-        self.about.name.as_deref()
+        self.info.name.as_deref()
     }
 
     /// Returns the source location at which the task was spawned.
@@ -202,7 +202,7 @@ impl TaskLeft {
     /// # });
     /// ```
     pub fn spawned_at(&self) -> &'static Location<'static> {
-        self.about.spawned_at
+        self.info.spawned_at
     }
 
     /// Returns a description of what the task waited for when it was aborted, if a primitive of
@@ -223,7 +223,7 @@ impl TaskLeft {
     /// # });
     /// ```
     pub fn waits_for(&self) -> Option<&'static str> {
-        self.about.waits_for
+        self.info.waits_for
     }
 
     /// Returns true if the task has ended.
@@ -239,11 +239,11 @@ impl TaskLeft {
     /// # blitz_io::run(async {
     /// let shutdown = Shutdown::new();
     /// shutdown.spawn(std::future::pending::<()>());
-    /// assert!(shutdown.drain(Duration::ZERO).await.aborted[0].is_gone());
+    /// assert!(shutdown.drain(Duration::ZERO).await.aborted[0].has_ended());
     /// # });
     /// ```
-    pub fn is_gone(&self) -> bool {
-        self.gone
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 }
 
@@ -260,11 +260,11 @@ impl fmt::Display for Phase {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} left", self.phase, tasks(self.left))
+        write!(f, "{}: {} left", self.phase, tasks(self.remaining))
     }
 }
 
-impl fmt::Display for TaskLeft {
+impl fmt::Display for AbortedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("task")?;
         if let Some(id) = self.id {
@@ -274,10 +274,10 @@ impl fmt::Display for TaskLeft {
             write!(f, " {name:?}")?;
         }
         write!(f, ", spawned at {}", self.spawned_at())?;
-        if let Some(doing) = &self.about.doing {
+        if let Some(doing) = &self.info.doing {
             write!(f, ", {doing}")?;
         }
-        f.write_str(if self.gone { "" } else { "; it has still not ended" })
+        f.write_str(if self.ended { "" } else { "; it has still not ended" })
     }
 }
 

@@ -23,10 +23,10 @@ impl Shutdown {
     /// assert!(!shutdown.begin());
     /// ```
     pub fn begin(&self) -> bool {
-        let first = self.shared.begun.set(Instant::now()).is_ok();
+        let first = self.shared.begun_at.set(Instant::now()).is_ok();
         if first {
-            self.shared.told.cancel();
-            self.shared.tell(Some(Phase::Draining));
+            self.shared.begin_token.cancel();
+            self.shared.publish_progress(Some(Phase::Draining));
         }
         first
     }
@@ -41,7 +41,7 @@ impl Shutdown {
     /// assert!(shutdown.has_begun());
     /// ```
     pub fn has_begun(&self) -> bool {
-        self.shared.told.is_cancelled()
+        self.shared.begin_token.is_cancelled()
     }
 
     /// Waits until the shutdown has begun.
@@ -59,7 +59,7 @@ impl Shutdown {
     /// # });
     /// ```
     pub async fn begun(&self) {
-        self.shared.told.cancelled().await;
+        self.shared.begin_token.cancelled().await;
     }
 
     /// Begins the shutdown and ends its wait at once: [`drain`](Self::drain) aborts the remaining
@@ -80,7 +80,7 @@ impl Shutdown {
     /// ```
     pub fn cut_short(&self) {
         self.begin();
-        self.shared.cut.cancel();
+        self.shared.cut_token.cancel();
     }
 
     /// Begins the shutdown at the first call, and [cuts it short](Self::cut_short) at each later
@@ -142,14 +142,14 @@ impl Shutdown {
     {
         let shutdown = self.clone();
         let events = async move {
-            let over = shutdown.shared.over.clone();
+            let over_token = shutdown.shared.over_token.clone();
             let two = async {
-                while !shutdown.shared.cut.is_cancelled() {
+                while !shutdown.shared.cut_token.is_cancelled() {
                     event().await;
                     shutdown.trigger();
                 }
             };
-            over.run_until_cancelled(two).await;
+            over_token.run_until_cancelled(two).await;
         };
         let task = task::Builder::new().name("shutdown: waits for events").spawn(events);
         drop(task.expect("a task with a name is spawned as any other"));

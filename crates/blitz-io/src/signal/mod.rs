@@ -22,8 +22,8 @@
 //! # });
 //! blitz_io::select! {
 //!     () = serve() => {}
-//!     told = blitz_io::signal::ctrl_c() => {
-//!         told?;
+//!     received = blitz_io::signal::ctrl_c() => {
+//!         received?;
 //!         println!("stopping");
 //!     }
 //! }

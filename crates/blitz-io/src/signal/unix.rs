@@ -5,7 +5,7 @@
 //! handler is installed by the first call for its kind, stays until the process ends, and calls the
 //! handler that was installed before it.
 //!
-//! # What is told
+//! # Signals that are counted
 //!
 //! The system does not count a signal that is sent twice before it is delivered, and neither does a
 //! [`Signal`]: it reports that the signal was delivered at least once since its last report. No
@@ -90,12 +90,12 @@ kinds! {
         target_os = "openbsd",
         target_os = "illumos"
     ))]
-    info, SIGINFO, "the terminal asks how it goes. Ignored unless it is caught.";
+    info, SIGINFO, "a status request from the terminal. Ignored unless it is caught.";
     interrupt, SIGINT, "Ctrl-C. Ends the process unless it is caught.";
     io, SIGIO, "something can be read or written. Ends the process, on some systems, unless it is caught.";
-    pipe, SIGPIPE, "a pipe was written to that nobody reads. Rust's programs ignore it from the start.";
+    pipe, SIGPIPE, "a pipe without readers was written to. Rust's programs ignore it from the start.";
     quit, SIGQUIT, "Ctrl-\\\\. Ends the process with a dump unless it is caught.";
-    terminate, SIGTERM, "somebody asks the process to end. Ends it unless it is caught.";
+    terminate, SIGTERM, "a request to terminate. Ends it unless it is caught.";
     user_defined1, SIGUSR1, "whatever a program takes it for. Ends the process unless it is caught.";
     user_defined2, SIGUSR2, "whatever a program takes it for. Ends the process unless it is caught.";
     window_change, SIGWINCH, "the terminal has another size. Ignored unless it is caught.";
@@ -204,7 +204,7 @@ fn refuse(kind: SignalKind) -> Option<io::Error> {
     Some(io::Error::other(text))
 }
 
-const FAULT: &str = "the thread that it comes to cannot go on, so no task can be told: \
+const FAULT: &str = "the thread that it comes to cannot go on, so no task can be notified: \
      install a handler of your own by `sigaction`";
 
 /// Listener for one kind of signal, created by [`signal`].
@@ -271,13 +271,13 @@ impl Signal {
     /// # blitz_io::run(async {
     /// let mut user = signal(SignalKind::user_defined2())?;
     /// # unsafe { libc::raise(libc::SIGUSR2) };
-    /// let told = std::future::poll_fn(|cx| user.poll_recv(cx)).await;
-    /// assert_eq!(told, Some(()));
+    /// let received = std::future::poll_fn(|cx| user.poll_recv(cx)).await;
+    /// assert_eq!(received, Some(()));
     /// # Ok::<(), std::io::Error>(())
     /// # }).unwrap();
     /// ```
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
-        if !self.attend() {
+        if !self.follow_runtime() {
             return Poll::Ready(None);
         }
         self.listening.poll(cx).map(Some)
@@ -286,7 +286,7 @@ impl Signal {
     /// Makes sure that the runtime of this thread, if there is one, receives signals. Returns false
     /// if it cannot, and the runtime that received them before has shut down.
     #[inline]
-    fn attend(&mut self) -> bool {
+    fn follow_runtime(&mut self) -> bool {
         let other =
             context::with_io_driver(|driver| (!self.source.serves(driver)).then(|| driver.clone()));
         match other.flatten() {

@@ -8,7 +8,7 @@ use std::{
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::{debug_of_stream, turn};
+use super::{coop, debug_of_stream};
 
 pin_project! {
     /// The stream of [`StreamExt::filter`](super::StreamExt::filter).
@@ -179,7 +179,7 @@ impl<S: Stream, F: FnMut(&S::Item) -> bool> Stream for Filter<S, F> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let mut this = self.project();
         loop {
-            match ready!(turn::item(cx, |cx| this.stream.as_mut().poll_next(cx))) {
+            match ready!(coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx))) {
                 Some(item) if !(this.f)(&item) => {}
                 item => return Poll::Ready(item),
             }
@@ -197,7 +197,8 @@ impl<T, S: Stream, F: FnMut(S::Item) -> Option<T>> Stream for FilterMap<S, F> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut this = self.project();
         loop {
-            let Some(item) = ready!(turn::item(cx, |cx| this.stream.as_mut().poll_next(cx))) else {
+            let Some(item) = ready!(coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx)))
+            else {
                 return Poll::Ready(None);
             };
             if let Some(item) = (this.f)(item) {
@@ -238,7 +239,7 @@ impl<S: Stream, F: FnMut(&S::Item) -> bool> Stream for SkipWhile<S, F> {
             return this.stream.poll_next(cx);
         }
         loop {
-            match ready!(turn::item(cx, |cx| this.stream.as_mut().poll_next(cx))) {
+            match ready!(coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx))) {
                 Some(item) if (this.f)(&item) => {}
                 item => {
                     *this.decided = item.is_some();
@@ -282,7 +283,7 @@ impl<S: Stream> Stream for Skip<S> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let mut this = self.project();
         while *this.left > 0 {
-            match ready!(turn::item(cx, |cx| this.stream.as_mut().poll_next(cx))) {
+            match ready!(coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx))) {
                 Some(_) => *this.left -= 1,
                 None => return Poll::Ready(None),
             }

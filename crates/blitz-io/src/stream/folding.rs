@@ -12,7 +12,7 @@ use std::{
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::{debug_of_stream, turn};
+use super::{coop, debug_of_stream};
 
 /// The future of [`StreamExt::all`](super::StreamExt::all).
 ///
@@ -301,7 +301,7 @@ impl<S: Stream + Unpin + ?Sized, F: FnMut(S::Item) -> bool> Future for AllFuture
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let this = &mut *self;
         loop {
-            match ready!(turn::item(cx, |cx| Pin::new(&mut *this.stream).poll_next(cx))) {
+            match ready!(coop::poll_item(cx, |cx| Pin::new(&mut *this.stream).poll_next(cx))) {
                 Some(item) => {
                     if !(this.f)(item) {
                         return Poll::Ready(false);
@@ -319,7 +319,7 @@ impl<S: Stream + Unpin + ?Sized, F: FnMut(S::Item) -> bool> Future for AnyFuture
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let this = &mut *self;
         loop {
-            match ready!(turn::item(cx, |cx| Pin::new(&mut *this.stream).poll_next(cx))) {
+            match ready!(coop::poll_item(cx, |cx| Pin::new(&mut *this.stream).poll_next(cx))) {
                 Some(item) => {
                     if (this.f)(item) {
                         return Poll::Ready(true);
@@ -337,7 +337,7 @@ impl<S: Stream, B, F: FnMut(B, S::Item) -> B> Future for FoldFuture<S, B, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B> {
         let mut this = self.project();
         loop {
-            let item = ready!(turn::item(cx, |cx| this.stream.as_mut().poll_next(cx)));
+            let item = ready!(coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx)));
             let value = this.value.take().expect("`fold` is polled after it is done");
             match item {
                 Some(item) => *this.value = Some((this.f)(value, item)),
@@ -353,7 +353,7 @@ impl<S: Stream, T: FromStream<S::Item>> Future for Collect<S, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let mut this = self.project();
         loop {
-            let item = ready!(turn::item(cx, |cx| this.stream.as_mut().poll_next(cx)));
+            let item = ready!(coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx)));
             let gathered = this.gathered.as_mut().expect("`collect` is polled after it is done");
             let goes_on = item.is_some_and(|item| T::add(gathered, item));
             if !goes_on {

@@ -7,7 +7,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::turn;
+use super::coop;
 
 /// Creates a stream of the items of an iterator.
 ///
@@ -146,7 +146,7 @@ impl<I: Iterator> Stream for Iter<I> {
     type Item = I::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<I::Item>> {
-        turn::item(cx, |_| Poll::Ready(self.0.next()))
+        coop::poll_item(cx, |_| Poll::Ready(self.0.next()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -9,7 +9,7 @@ use std::{
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::{Fuse, debug_of_stream, more};
+use super::{Fuse, add_to_hint, debug_of_stream};
 
 pin_project! {
     /// The stream of [`StreamExt::map`](super::StreamExt::map).
@@ -138,6 +138,6 @@ impl<S: Stream, Fut: Future, F: FnMut(S::Item) -> Fut> Stream for Then<S, Fut, F
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        more(self.stream.size_hint(), usize::from(self.future.is_some()))
+        add_to_hint(self.stream.size_hint(), usize::from(self.future.is_some()))
     }
 }

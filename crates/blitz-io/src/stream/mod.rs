@@ -50,7 +50,7 @@
 #![cfg_attr(not(feature = "rt"), doc = "\n[budget]: #")]
 #![forbid(unsafe_code)]
 
-mod turn;
+mod coop;
 mod ext;
 mod next;
 mod make;
@@ -82,7 +82,7 @@ pub use self::{
 use crate::future::anyone;
 
 /// Adds the number of items that are already available to a size hint.
-fn more((least, most): (usize, Option<usize>), there: usize) -> (usize, Option<usize>) {
+fn add_to_hint((least, most): (usize, Option<usize>), there: usize) -> (usize, Option<usize>) {
     (least.saturating_add(there), most.and_then(|most| most.checked_add(there)))
 }
 

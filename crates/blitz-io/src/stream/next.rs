@@ -10,7 +10,7 @@ use std::{
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::{StreamExt, fuse::Fuse, turn};
+use super::{StreamExt, coop, fuse::Fuse};
 
 /// The future of [`StreamExt::next`].
 ///
@@ -99,7 +99,7 @@ impl<S: Stream + Unpin + ?Sized> Future for Next<'_, S> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        turn::item(cx, |cx| Pin::new(&mut *self.0).poll_next(cx))
+        coop::poll_item(cx, |cx| Pin::new(&mut *self.0).poll_next(cx))
     }
 }
 
@@ -124,7 +124,7 @@ impl<S: Stream> Stream for Peekable<S> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        super::more(self.stream.size_hint(), usize::from(self.peeked.is_some()))
+        super::add_to_hint(self.stream.size_hint(), usize::from(self.peeked.is_some()))
     }
 }
 

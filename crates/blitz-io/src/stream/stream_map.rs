@@ -11,7 +11,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::{anyone, turn};
+use super::{anyone, coop};
 
 /// A collection of streams with keys that is itself a stream of pairs of a key and an item.
 ///
@@ -313,7 +313,7 @@ impl<K: Unpin, V: Stream + Unpin> StreamMap<K, V> {
                 (place, until) = (0, first);
                 continue;
             }
-            match turn::item(cx, |cx| Pin::new(&mut self.entries[place].1).poll_next(cx)) {
+            match coop::poll_item(cx, |cx| Pin::new(&mut self.entries[place].1).poll_next(cx)) {
                 Poll::Ready(Some(item)) => return Poll::Ready(Some((place, item))),
                 Poll::Ready(None) => drop(self.entries.swap_remove(place)),
                 Poll::Pending => place += 1,

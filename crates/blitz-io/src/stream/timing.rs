@@ -9,7 +9,7 @@ use std::{
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use super::{Fuse, debug_of_stream, turn};
+use super::{Fuse, coop, debug_of_stream};
 use crate::time::{Duration, Instant, Interval, Sleep, error::Elapsed, sleep, sleep_until};
 
 /// The maximum capacity that is reserved for a chunk at first, because `max_size` may be
@@ -37,7 +37,7 @@ pin_project! {
         deadline: Sleep,
         duration: Duration,
         // Set when the timeout has been reported and no item has come since.
-        told: bool,
+        timeout_returned: bool,
     }
 }
 
@@ -127,7 +127,7 @@ impl<S: Stream> Timeout<S> {
     #[track_caller]
     pub(super) fn new(stream: S, duration: Duration) -> Self {
         let deadline = sleep(duration);
-        Self { stream: Fuse::new(stream), deadline, duration, told: false }
+        Self { stream: Fuse::new(stream), deadline, duration, timeout_returned: false }
     }
 }
 
@@ -248,15 +248,15 @@ impl<S: Stream> Stream for Timeout<S> {
         if let Poll::Ready(item) = this.stream.poll_next(cx) {
             if item.is_some() {
                 this.deadline.reset(after(*this.duration));
-                *this.told = false;
+                *this.timeout_returned = false;
             }
             return Poll::Ready(item.map(Ok));
         }
-        if *this.told {
+        if *this.timeout_returned {
             return Poll::Pending;
         }
         ready!(this.deadline.as_mut().poll(cx));
-        *this.told = true;
+        *this.timeout_returned = true;
         Poll::Ready(Some(Err(Elapsed::new())))
     }
 
@@ -315,7 +315,7 @@ impl<S: Stream> Stream for ChunksTimeout<S> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<S::Item>>> {
         let mut this = self.project();
         loop {
-            match turn::item(cx, |cx| this.stream.as_mut().poll_next(cx)) {
+            match coop::poll_item(cx, |cx| this.stream.as_mut().poll_next(cx)) {
                 Poll::Ready(Some(item)) => {
                     if this.items.is_empty() {
                         this.items.reserve((*this.max_size).min(FIRST_PLACES));

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops, time::Duration};
 
-use super::here;
+use super::context;
 
 /// A point in time on a monotonic clock.
 ///
@@ -39,7 +39,7 @@ impl Instant {
     /// ```
     #[inline]
     pub fn now() -> Instant {
-        Self::from_std(here::now())
+        Self::from_std(context::now())
     }
 
     /// Creates an instant from `std`'s.

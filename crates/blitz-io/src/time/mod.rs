@@ -38,7 +38,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
-mod here;
+mod context;
 mod instant;
 mod interval;
 #[cfg(feature = "test-util")]

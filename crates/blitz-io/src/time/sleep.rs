@@ -7,7 +7,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use super::{Duration, Instant, at_most_30_years, error::Error, here};
+use super::{Duration, Instant, at_most_30_years, context, error::Error};
 use crate::engine::{
     prim::Arc,
     wheel::{Timer, TimerShutdown, TimersRef},
@@ -50,7 +50,11 @@ use crate::engine::{
 #[track_caller]
 pub fn sleep(duration: Duration) -> Sleep {
     // A sleep of zero must be complete at its first poll, so that poll checks the clock.
-    Sleep::new(Instant::now() + at_most_30_years(duration), duration.is_zero(), here::timers_ref())
+    Sleep::new(
+        Instant::now() + at_most_30_years(duration),
+        duration.is_zero(),
+        context::timers_ref(),
+    )
 }
 
 /// Waits until `deadline` is reached.
@@ -79,7 +83,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[inline]
 #[track_caller]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep::new(deadline, true, here::timers_ref())
+    Sleep::new(deadline, true, context::timers_ref())
 }
 
 pin_project! {
@@ -136,18 +140,18 @@ pin_project! {
         deadline: Instant,
         // Whether the poll that arms the timer checks the clock first, because the deadline may
         // well have passed. Otherwise the wheel finds that out, a little later.
-        looks: bool,
+        checks_clock: bool,
         #[pin]
         timer: Timer,
     }
 }
 
 impl Sleep {
-    /// Creates a sleep until `deadline`; with `looks` the poll that arms its timer checks the
-    /// clock first.
+    /// Creates a sleep until `deadline`; with `checks_clock` the poll that arms its timer checks
+    /// the clock first.
     #[inline]
-    pub(super) fn new(deadline: Instant, looks: bool, timers_ref: Arc<TimersRef>) -> Self {
-        Self { deadline, looks, timer: Timer::new(timers_ref) }
+    pub(super) fn new(deadline: Instant, checks_clock: bool, timers_ref: Arc<TimersRef>) -> Self {
+        Self { deadline, checks_clock, timer: Timer::new(timers_ref) }
     }
 
     /// Returns the deadline, at which the sleep completes.
@@ -203,7 +207,7 @@ impl Sleep {
     /// ```
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let mut this = self.project();
-        (*this.deadline, *this.looks) = (deadline, true);
+        (*this.deadline, *this.checks_clock) = (deadline, true);
         let timers = this.timer.timers();
         let clock = timers.clock();
         // Not left to the wheel, which may not have been advanced for long: a sleep that is reset
@@ -212,13 +216,13 @@ impl Sleep {
             return this.timer.as_mut().fire_now();
         }
         let deadline_ns = clock.ns_of(deadline.into_std());
-        this.timer.as_mut().reset(deadline_ns, here::wheel_of);
+        this.timer.as_mut().reset(deadline_ns, context::wheel_of);
     }
 
     /// Changes the deadline and disarms the timer, so no task is woken until it is polled again.
     pub(super) fn reset_unarmed(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.project();
-        (*this.deadline, *this.looks) = (deadline, true);
+        (*this.deadline, *this.checks_clock) = (deadline, true);
         this.timer.disarm();
     }
 
@@ -230,10 +234,10 @@ impl Sleep {
         let deadline = this.deadline.into_std();
         let deadline_ns = clock.ns_of(deadline);
         let unarmed = this.timer.is_unarmed();
-        if unarmed && (*this.looks || clock.is_paused()) && clock.now() >= deadline {
+        if unarmed && (*this.checks_clock || clock.is_paused()) && clock.now() >= deadline {
             this.timer.as_mut().fire_now();
         }
-        this.timer.poll(cx.waker(), deadline_ns, here::wheel_of)
+        this.timer.poll(cx.waker(), deadline_ns, context::wheel_of)
     }
 }
 
@@ -249,13 +253,13 @@ impl Future for Sleep {
         unit.spend();
         match polled {
             Ok(()) => Poll::Ready(()),
-            Err(TimerShutdown) => end_of_runtime(),
+            Err(TimerShutdown) => panic_shut_down(),
         }
     }
 }
 
 /// Panics because the timers were shut down with their runtime.
 #[cold]
-pub(super) fn end_of_runtime() -> ! {
+pub(super) fn panic_shut_down() -> ! {
     panic!("A Tokio 1.x context was found, but it is being shutdown. ({})", Error::shutdown())
 }

@@ -31,7 +31,7 @@ fn sleep(timers_ref: &Arc<TimersRef>, duration: Duration) -> Sleep {
 }
 
 fn timeout<F: Future>(timers_ref: &Arc<TimersRef>, duration: Duration, value: F) -> Timeout<F> {
-    Timeout { value, delay: Delay::Is { sleep: Some(sleep(timers_ref, duration)) } }
+    Timeout { value, delay: Delay::Created { sleep: Some(sleep(timers_ref, duration)) } }
 }
 
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {

@@ -10,9 +10,9 @@ use pin_project_lite::pin_project;
 
 use super::{
     Duration, Instant, Sleep,
+    context::{self, Creation},
     error::Elapsed,
-    here::{self, Noted},
-    sleep::end_of_runtime,
+    sleep::panic_shut_down,
     sleep_until,
 };
 use crate::engine::{
@@ -61,11 +61,11 @@ use crate::engine::{
 #[inline]
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    let delay = match here::note() {
-        Some(noted) => Delay::Later { noted, duration },
-        None => {
-            Delay::Is { sleep: sleep_from(Instant::now(), duration, false, here::timers_ref()) }
-        }
+    let delay = match context::record_creation() {
+        Some(creation) => Delay::NotCreated { creation, duration },
+        None => Delay::Created {
+            sleep: sleep_from(Instant::now(), duration, false, context::timers_ref()),
+        },
     };
     Timeout { value: future.into_future(), delay }
 }
@@ -88,20 +88,20 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[inline]
 #[track_caller]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-    let delay = Delay::Is { sleep: Some(sleep_until(deadline)) };
+    let delay = Delay::Created { sleep: Some(sleep_until(deadline)) };
     Timeout { value: future.into_future(), delay }
 }
 
-/// Creates the sleep that ends `duration` after `moment`; returns `None` if that cannot be
+/// Creates the sleep that ends `duration` after `created`; returns `None` if that cannot be
 /// represented, and so is never. With `may_be_over` the clock is checked before the timer is
 /// armed.
 fn sleep_from(
-    moment: Instant,
+    created: Instant,
     duration: Duration,
     may_be_over: bool,
     timers_ref: Arc<TimersRef>,
 ) -> Option<Sleep> {
-    let deadline = moment.checked_add(duration)?;
+    let deadline = created.checked_add(duration)?;
     Some(Sleep::new(deadline, may_be_over || duration.is_zero(), timers_ref))
 }
 
@@ -111,10 +111,10 @@ pin_project! {
     #[project = DelayNow]
     #[derive(Debug)]
     pub(super) enum Delay {
-        // The sleep is not created yet; it ends `duration` after `noted`.
-        Later { noted: Noted, duration: Duration },
+        // The sleep is not created yet; it ends `duration` after `creation`.
+        NotCreated { creation: Creation, duration: Duration },
         // The sleep was created; `None` if the timeout never elapses.
-        Is {
+        Created {
             #[pin]
             sleep: Option<Sleep>,
         },
@@ -129,22 +129,22 @@ impl Delay {
     /// Panics if the sleep must be created and the runtime has ended.
     #[inline]
     fn sleep(mut self: Pin<&mut Self>) -> Option<Pin<&mut Sleep>> {
-        if let DelayNow::Later { noted, duration } = self.as_mut().project() {
-            let sleep = begin(noted, *duration);
-            self.set(Self::Is { sleep });
+        if let DelayNow::NotCreated { creation, duration } = self.as_mut().project() {
+            let sleep = create_sleep(creation, *duration);
+            self.set(Self::Created { sleep });
         }
         match self.project() {
-            DelayNow::Is { sleep } => sleep.as_pin_mut(),
-            DelayNow::Later { .. } => unreachable!("it was made above"),
+            DelayNow::Created { sleep } => sleep.as_pin_mut(),
+            DelayNow::NotCreated { .. } => unreachable!("it was made above"),
         }
     }
 }
 
-fn begin(noted: &Noted, duration: Duration) -> Option<Sleep> {
-    let Some(timers_ref) = noted.timers_ref() else { end_of_runtime() };
+fn create_sleep(creation: &Creation, duration: Duration) -> Option<Sleep> {
+    let Some(timers_ref) = creation.timers_ref() else { panic_shut_down() };
     let now = Instant::now();
-    let moment = noted.moment(now);
-    sleep_from(moment, duration, moment < now, timers_ref)
+    let created = creation.time(now);
+    sleep_from(created, duration, created < now, timers_ref)
 }
 
 pin_project! {

@@ -59,7 +59,7 @@ fn what_is_cached_needs_no_thread() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 100_000);
-    if !is_tried(dir.path()) || wish() == "ring" {
+    if !is_tried(dir.path()) || wish() == "uring" {
         return;
     }
     learn(&path);
@@ -118,7 +118,7 @@ fn a_read_at_an_offset_that_io_uring_has_needs_no_thread() {
     let dir = folder();
     let path = file(dir.path(), SIZE);
     // The module `forced` runs this test with the variable set.
-    if !is_tried(dir.path()) || wish() != "ring" || !is_ring_there() {
+    if !is_tried(dir.path()) || wish() != "uring" || !is_ring_there() {
         return;
     }
     learn(&path);
@@ -236,7 +236,7 @@ fn a_file_of_stds_is_read_at_once_too() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 5000);
-    if !is_tried(dir.path()) || wish() == "ring" {
+    if !is_tried(dir.path()) || wish() == "uring" {
         return;
     }
     let runtime = one_thread();

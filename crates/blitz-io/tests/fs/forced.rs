@@ -33,7 +33,7 @@ const READ_AT: [&str; 4] = ["offsets::", "at_once::", "hostile::", "special::"];
 
 #[test]
 fn with_reads_at_an_offset_by_io_uring() {
-    some_again("BLITZ_FS_INLINE", "ring", &READ_AT);
+    some_again("BLITZ_FS_INLINE", "uring", &READ_AT);
 }
 
 #[test]

@@ -104,12 +104,12 @@ fn aborts_and_names_what_is_left(rt: &Runtime) -> bool {
     let mut progress = shutdown.progress();
     let report = rt.block_on(async {
         let cut = async {
-            drop(progress.wait_for(|now| now.left == 2).await.unwrap());
+            drop(progress.wait_for(|now| now.remaining == 2).await.unwrap());
             shutdown.cut_short();
         };
         blitz_io::join!(shutdown.drain(LONG), cut).0
     });
-    if report.aborted.iter().any(|left| !left.is_gone()) {
+    if report.aborted.iter().any(|left| !left.has_ended()) {
         return false;
     }
     tally.assert_all_dropped(1);
@@ -369,7 +369,7 @@ fn progress_goes_down_and_ends() {
         rt.block_on(async {
             for (count, gate) in gates.iter().enumerate() {
                 gate.open();
-                let now = progress.wait_for(|now| now.left == 4 - count).await.unwrap();
+                let now = progress.wait_for(|now| now.remaining == 4 - count).await.unwrap();
                 assert_eq!(now.phase, Phase::Draining);
             }
             shutdown.drain(LONG).await;
@@ -397,7 +397,7 @@ fn one_that_is_stuck_is_named_and_holds_nobody_up() {
     let report = rt.block_on(shutdown.drain(LONG));
     assert_eq!(report.aborted.len(), 1);
     assert_eq!(report.aborted[0].id(), Some(stuck.id()));
-    assert!(!report.aborted[0].is_gone());
+    assert!(!report.aborted[0].has_ended());
     assert!(report.to_string().contains("running for"), "{report}");
     assert!(report.to_string().contains("still not ended"), "{report}");
     go_on.open();
@@ -424,7 +424,7 @@ fn blocking_work_is_waited_for_and_cannot_be_aborted() {
         shutdown.cut_short();
         let report = rt.block_on(shutdown.drain(LONG));
         assert_eq!(report.aborted.len(), 1);
-        assert!(!report.aborted[0].is_gone());
+        assert!(!report.aborted[0].has_ended());
         go_on.open();
         assert_eq!(rt.block_on(work).unwrap(), 5);
     }
@@ -514,7 +514,7 @@ fn tasks_of_a_local_set_are_members_too() {
         shutdown.spawn_local(pending::<()>());
         let mut progress = shutdown.progress();
         let cut = async {
-            drop(progress.wait_for(|now| now.left == 1).await.unwrap());
+            drop(progress.wait_for(|now| now.remaining == 1).await.unwrap());
             shutdown.cut_short();
         };
         let report = blitz_io::join!(shutdown.drain(LONG), cut).0;

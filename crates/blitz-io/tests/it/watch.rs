@@ -35,7 +35,7 @@ const PATIENCE: &str = "BLITZ_IT_PATIENCE";
 /// The variable that installs an empty handler for SIGURG, of which the test's runner then sends
 /// many. Without a handler the system would not deliver the signal.
 #[cfg(unix)]
-const URGE: &str = "BLITZ_IT_URGE";
+const INTERRUPT: &str = "BLITZ_IT_INTERRUPT";
 
 struct Watched {
     key: u64,
@@ -68,7 +68,7 @@ pub(crate) fn begin_for(limit: Duration) -> Watch {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         #[cfg(unix)]
-        if is_urged() {
+        if is_interrupted() {
             let_signals_interrupt();
         }
         static STANDS: AtomicBool = AtomicBool::new(false);
@@ -105,8 +105,8 @@ pub(crate) fn begin_without_memory_for(limit: Duration) -> Watch {
 
 /// Returns true if signals from outside arrive all the time, and have a handler of this file.
 #[cfg(unix)]
-pub(crate) fn is_urged() -> bool {
-    std::env::var_os(URGE).is_some()
+pub(crate) fn is_interrupted() -> bool {
+    std::env::var_os(INTERRUPT).is_some()
 }
 
 #[cfg(unix)]

@@ -223,7 +223,7 @@ fn naps() -> u64 {
 fn a_runtime_that_never_ends_is_not_looked_at() {
     let _watch = watch::begin();
     // Each signal would wake the monitor.
-    if watch::is_urged() || !is_alone("alone::a_runtime_that_never_ends_is_not_looked_at") {
+    if watch::is_interrupted() || !is_alone("alone::a_runtime_that_never_ends_is_not_looked_at") {
         return;
     }
     let quiet = || {

@@ -121,12 +121,12 @@ fn a_hog_is_found_in_its_function() {
 }
 
 /// Returns true if a foreign handler is installed and foreign signals arrive; prints that.
-fn is_urged() -> bool {
-    let is_urged = watch::is_urged();
-    if is_urged {
+fn is_interrupted() -> bool {
+    let is_interrupted = watch::is_interrupted();
+    if is_interrupted {
         eprintln!("skipped: signals of others come, and have a handler");
     }
-    is_urged
+    is_interrupted
 }
 
 /// Returns true if SIGURG has a handler.
@@ -143,7 +143,7 @@ fn is_handled() -> bool {
 #[test]
 fn no_thread_is_interrupted_unless_requested() {
     let _watch = watch::begin();
-    if is_urged() || !is_alone("stacks::nobody_is_interrupted_unless_asked_for") {
+    if is_interrupted() || !is_alone("stacks::nobody_is_interrupted_unless_asked_for") {
         return;
     }
     let (plain, reports) = with_reports(Preemption::new());
@@ -205,7 +205,8 @@ fn install() {
 #[test]
 fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
     let _watch = watch::begin();
-    if is_urged() || !is_alone("stacks::a_handler_that_was_there_gets_its_own_signals_and_not_ours")
+    if is_interrupted()
+        || !is_alone("stacks::a_handler_that_was_there_gets_its_own_signals_and_not_ours")
     {
         return;
     }

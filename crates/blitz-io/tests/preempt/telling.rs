@@ -262,8 +262,8 @@ fn ten_thousand_hogs_at_once_are_bounded() {
             thread::sleep(Duration::from_millis(1));
             metrics.preemption_refused_count() > 0
         });
-        // A blocked thread that was just woken by a signal, as by `xtask urge`, is taken for one
-        // that computes, so up to 16 more may be detached than may block.
+        // A blocked thread that was just woken by a signal, as by `xtask interrupt`, is taken for
+        // one that computes, so up to 16 more may be detached than may block.
         let bound = if computes { 16 } else { 100 + 16 };
         let peak = metrics.preemption_detached_peak();
         assert!(peak <= bound, "{peak}");

@@ -11,12 +11,12 @@ use super::micros;
 use crate::{
     ledger::{Kind, Token},
     plan::Burden,
-    world::{self, Here},
+    world::{self, StepContext},
 };
 
 /// A value with a destructor.
 pub(super) struct Value {
-    here: Here,
+    cx: StepContext,
     burden: Burden,
     /// The runtime that [`Burden::EndsRuntime`] ends.
     runtime: Option<Runtime>,
@@ -24,13 +24,13 @@ pub(super) struct Value {
 }
 
 impl Value {
-    pub(super) fn new(here: &Here, burden: Burden) -> Self {
-        Self::of_kind(here, burden, Kind::Burden)
+    pub(super) fn new(cx: &StepContext, burden: Burden) -> Self {
+        Self::of_kind(cx, burden, Kind::Burden)
     }
 
-    pub(super) fn of_kind(here: &Here, burden: Burden, kind: Kind) -> Self {
-        let runtime = if burden == Burden::EndsRuntime { small_runtime(here) } else { None };
-        Self { here: here.clone(), burden, runtime, token: here.token(kind) }
+    pub(super) fn of_kind(cx: &StepContext, burden: Burden, kind: Kind) -> Self {
+        let runtime = if burden == Burden::EndsRuntime { small_runtime(cx) } else { None };
+        Self { cx: cx.clone(), burden, runtime, token: cx.token(kind) }
     }
 
     /// Counts that the value has arrived where it was sent.
@@ -40,11 +40,11 @@ impl Value {
 }
 
 /// Creates a runtime with one worker and a task that never ends.
-fn small_runtime(here: &Here) -> Option<Runtime> {
+fn small_runtime(cx: &StepContext) -> Option<Runtime> {
     let mut builder = Builder::new_multi_thread();
     let built = builder.worker_threads(1).enable_time().build();
-    let runtime = here.check("a small runtime", built)?;
-    let token = here.token(Kind::Task);
+    let runtime = cx.check("a small runtime", built)?;
+    let token = cx.token(Kind::Task);
     drop(runtime.spawn(async move {
         let _token = token;
         std::future::pending::<()>().await;
@@ -64,13 +64,13 @@ impl Drop for Value {
         match self.burden {
             Burden::Nothing | Burden::EndsRuntime => {}
             Burden::Panics => panic!("{}: a destructor", world::PLANNED),
-            Burden::Spawns => spawn(&self.here),
+            Burden::Spawns => spawn(&self.cx),
             Burden::Sleeps(time) => thread::sleep(micros(time)),
             Burden::BlocksInPlace(time) => {
                 world::try_to_block(|| task::block_in_place(|| thread::sleep(micros(time))));
             }
             Burden::WaitsForTask => {
-                let token = self.here.token(Kind::Task);
+                let token = self.cx.token(Kind::Task);
                 wait(async {
                     // The task is cancelled when the runtime ends.
                     let _ = blitz_io::spawn(async move { drop(token) }).await;
@@ -78,19 +78,19 @@ impl Drop for Value {
             }
             Burden::WaitsForTimer(after) => wait(async move { time::sleep(micros(after)).await }),
             Burden::Sends => {
-                let world = &self.here.world;
+                let world = &self.cx.world;
                 world.mailed.fetch_add(1, SeqCst);
                 let sent = world.mail.send(world.token(Kind::Message));
-                self.here.ensure(sent.is_ok(), || "the mailbox is closed".into());
+                self.cx.ensure(sent.is_ok(), || "the mailbox is closed".into());
             }
         }
     }
 }
 
 /// Spawns a task where there is a runtime.
-fn spawn(here: &Here) {
+fn spawn(cx: &StepContext) {
     if let Ok(handle) = Handle::try_current() {
-        let token = here.token(Kind::Task);
+        let token = cx.token(Kind::Task);
         drop(handle.spawn(async move {
             let _token = token;
             task::yield_now().await;

@@ -21,25 +21,25 @@ use super::{
 use crate::{
     ledger::Kind,
     plan::{Burden, Micros, Step, Traffic},
-    world::Here,
+    world::StepContext,
 };
 
-pub(super) async fn step(here: &Here, step: &Step) {
+pub(super) async fn step(cx: &StepContext, step: &Step) {
     match step {
-        Step::Mpsc(traffic) if traffic.capacity.is_none() => unbounded(here, *traffic).await,
-        Step::Mpsc(traffic) => bounded(here, *traffic).await,
-        Step::Mpmc(traffic, receivers) => many(here, *traffic, *receivers).await,
+        Step::Mpsc(traffic) if traffic.capacity.is_none() => unbounded(cx, *traffic).await,
+        Step::Mpsc(traffic) => bounded(cx, *traffic).await,
+        Step::Mpmc(traffic, receivers) => many(cx, *traffic, *receivers).await,
         Step::Oneshot { after, limit, burden } => {
-            single(here, *after, *limit, *burden).await;
+            single(cx, *after, *limit, *burden).await;
         }
-        Step::Broadcast { receivers, each } => broadcast(here, *receivers, *each).await,
-        Step::Watch { receivers, each } => watch(here, *receivers, *each).await,
+        Step::Broadcast { receivers, each } => broadcast(cx, *receivers, *each).await,
+        Step::Watch { receivers, each } => watch(cx, *receivers, *each).await,
         _ => unreachable!("no step of this file"),
     }
 }
 
-fn message(here: &Here, traffic: Traffic) -> Value {
-    Value::of_kind(here, traffic.burden, Kind::Message)
+fn message(cx: &StepContext, traffic: Traffic) -> Value {
+    Value::of_kind(cx, traffic.burden, Kind::Message)
 }
 
 /// The number of times a receive is cancelled before it is awaited to its end.
@@ -62,25 +62,25 @@ async fn after_some_tries<F: Future>(
 
 /// Compares the number of messages sent with that received. The counts are final once a receive has
 /// returned `None`: all senders are gone, and each counted before it was dropped.
-fn compare(here: &Here, left: bool, sent: &AtomicU64, received: u64) {
+fn compare(cx: &StepContext, left: bool, sent: &AtomicU64, received: u64) {
     let sent = sent.load(SeqCst);
-    here.ensure(left || sent == received, || {
+    cx.ensure(left || sent == received, || {
         format!("{sent} messages were sent and {received} received")
     });
 }
 
-async fn bounded(here: &Here, traffic: Traffic) {
+async fn bounded(cx: &StepContext, traffic: Traffic) {
     let (sender, mut receiver) = mpsc::channel(traffic.capacity.unwrap_or(1) as usize);
     let sent = Arc::new(AtomicU64::new(0));
     for _ in 0..traffic.senders {
-        let (here, sender, sent) = (here.clone(), sender.clone(), sent.clone());
-        let task = here.token(Kind::Task);
+        let (cx, sender, sent) = (cx.clone(), sender.clone(), sent.clone());
+        let task = cx.token(Kind::Task);
         drop(blitz_io::spawn(async move {
             let _task = task;
             for _ in 0..traffic.each {
                 let reserved = after_some_tries(traffic.limit, || sender.reserve()).await;
                 let Ok(permit) = reserved else { return };
-                permit.send(message(&here, traffic));
+                permit.send(message(&cx, traffic));
                 sent.fetch_add(1, SeqCst);
             }
         }));
@@ -105,20 +105,20 @@ async fn bounded(here: &Here, traffic: Traffic) {
         received += 1;
         drop_quietly(value);
     }
-    compare(here, left, &sent, received);
+    compare(cx, left, &sent, received);
     drop(receiver);
 }
 
-async fn unbounded(here: &Here, traffic: Traffic) {
+async fn unbounded(cx: &StepContext, traffic: Traffic) {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let sent = Arc::new(AtomicU64::new(0));
     for _ in 0..traffic.senders {
-        let (here, sender, sent) = (here.clone(), sender.clone(), sent.clone());
-        let task = here.token(Kind::Task);
+        let (cx, sender, sent) = (cx.clone(), sender.clone(), sent.clone());
+        let task = cx.token(Kind::Task);
         drop(blitz_io::spawn(async move {
             let _task = task;
             for _ in 0..traffic.each {
-                match sender.send(message(&here, traffic)) {
+                match sender.send(message(&cx, traffic)) {
                     Ok(()) => sent.fetch_add(1, SeqCst),
                     Err(error) => return drop_quietly(error),
                 };
@@ -138,20 +138,20 @@ async fn unbounded(here: &Here, traffic: Traffic) {
         received += 1;
         drop_quietly(value);
     }
-    compare(here, left, &sent, received);
+    compare(cx, left, &sent, received);
     drop(receiver);
 }
 
-async fn many(here: &Here, traffic: Traffic, receivers: u32) {
+async fn many(cx: &StepContext, traffic: Traffic, receivers: u32) {
     let (sender, receiver) = mpmc::channel(traffic.capacity.unwrap_or(4) as usize);
     let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     for _ in 0..traffic.senders {
-        let (here, sender, sent) = (here.clone(), sender.clone(), sent.clone());
-        let task = here.token(Kind::Task);
+        let (cx, sender, sent) = (cx.clone(), sender.clone(), sent.clone());
+        let task = cx.token(Kind::Task);
         drop(blitz_io::spawn(async move {
             let _task = task;
             for _ in 0..traffic.each {
-                match sender.send(message(&here, traffic)).await {
+                match sender.send(message(&cx, traffic)).await {
                     Ok(()) => sent.fetch_add(1, SeqCst),
                     Err(error) => return drop_quietly(error),
                 };
@@ -162,7 +162,7 @@ async fn many(here: &Here, traffic: Traffic, receivers: u32) {
     let tasks: Vec<_> = (0..receivers)
         .map(|_| {
             let (receiver, received) = (receiver.clone(), received.clone());
-            let task = here.token(Kind::Task);
+            let task = cx.token(Kind::Task);
             blitz_io::spawn(async move {
                 let _task = task;
                 while let Some(value) = after_some_tries(traffic.limit, || receiver.recv()).await {
@@ -176,15 +176,15 @@ async fn many(here: &Here, traffic: Traffic, receivers: u32) {
     drop(receiver);
     let mut all = true;
     for task in tasks {
-        all &= judge(here, task.await, false).is_some();
+        all &= judge(cx, task.await, false).is_some();
     }
-    compare(here, !all, &sent, received.load(SeqCst));
+    compare(cx, !all, &sent, received.load(SeqCst));
 }
 
-async fn single(here: &Here, after: Micros, limit: Option<Micros>, burden: Burden) {
+async fn single(cx: &StepContext, after: Micros, limit: Option<Micros>, burden: Burden) {
     let (sender, mut receiver) = oneshot::channel();
-    let value = Value::of_kind(here, burden, Kind::Message);
-    let task = here.token(Kind::Task);
+    let value = Value::of_kind(cx, burden, Kind::Message);
+    let task = cx.token(Kind::Task);
     drop(blitz_io::spawn(async move {
         let _task = task;
         time::sleep(micros(after)).await;
@@ -201,19 +201,20 @@ async fn single(here: &Here, after: Micros, limit: Option<Micros>, burden: Burde
             value.arrived();
             drop_quietly(value);
         }
-        Some(Err(_)) => here
-            .ensure(here.is_ending(), || "a sender was dropped while its runtime was alive".into()),
+        Some(Err(_)) => {
+            cx.ensure(cx.is_ending(), || "a sender was dropped while its runtime was alive".into())
+        }
         // The receiver is dropped, and the value with it or with the sender.
         None => {}
     }
 }
 
-async fn broadcast(here: &Here, receivers: u32, each: u32) {
+async fn broadcast(cx: &StepContext, receivers: u32, each: u32) {
     const ROOM: usize = 16;
     let (sender, _) = broadcast::channel(ROOM);
     let tasks: Vec<_> = (0..receivers)
         .map(|_| {
-            let (mut receiver, task) = (sender.subscribe(), here.token(Kind::Task));
+            let (mut receiver, task) = (sender.subscribe(), cx.token(Kind::Task));
             blitz_io::spawn(async move {
                 let _task = task;
                 let mut seen = 0;
@@ -229,24 +230,24 @@ async fn broadcast(here: &Here, receivers: u32, each: u32) {
         .collect();
     for _ in 0..each {
         // Messages are shared, so the token is dropped with the last of them.
-        let _ = sender.send(Arc::new(here.token(Kind::Message)));
+        let _ = sender.send(Arc::new(cx.token(Kind::Message)));
         task::yield_now().await;
     }
     drop(sender);
     for task in tasks {
-        if let Some(seen) = judge(here, task.await, false) {
-            here.ensure(seen == u64::from(each), || {
+        if let Some(seen) = judge(cx, task.await, false) {
+            cx.ensure(seen == u64::from(each), || {
                 format!("a receiver saw or missed {seen} of {each} messages")
             });
         }
     }
 }
 
-async fn watch(here: &Here, receivers: u32, each: u32) {
+async fn watch(cx: &StepContext, receivers: u32, each: u32) {
     let (sender, receiver) = watch::channel(0);
     let tasks: Vec<_> = (0..receivers)
         .map(|_| {
-            let (mut receiver, task) = (receiver.clone(), here.token(Kind::Task));
+            let (mut receiver, task) = (receiver.clone(), cx.token(Kind::Task));
             blitz_io::spawn(async move {
                 let _task = task;
                 while receiver.changed().await.is_ok() {
@@ -263,8 +264,8 @@ async fn watch(here: &Here, receivers: u32, each: u32) {
     }
     drop(sender);
     for task in tasks {
-        if let Some(last) = judge(here, task.await, false) {
-            here.ensure(last == each, || format!("a watcher ended with {last} of {each}"));
+        if let Some(last) = judge(cx, task.await, false) {
+            cx.ensure(last == each, || format!("a watcher ended with {last} of {each}"));
         }
     }
 }

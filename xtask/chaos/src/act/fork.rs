@@ -11,28 +11,28 @@ use super::tasks::judge;
 use crate::{
     ledger::Kind,
     plan::Step,
-    world::{self, Here, World},
+    world::{self, StepContext, World},
 };
 
-pub(super) async fn step(here: &Here, step: &Step) {
+pub(super) async fn step(cx: &StepContext, step: &Step) {
     match step {
         Step::Fork { depth, panics } => {
-            let (world, depth, panics) = (here.world.clone(), *depth, *panics);
-            let token = here.token(Kind::Job);
+            let (world, depth, panics) = (cx.world.clone(), *depth, *panics);
+            let token = cx.token(Kind::Job);
             let leaves = parallel::run(move || {
                 token.ran();
                 tree(&world, depth, panics)
             });
-            count(here, leaves.await, depth);
+            count(cx, leaves.await, depth);
         }
-        Step::ForkPool { threads, depth } => own_pool(here, *threads, *depth).await,
+        Step::ForkPool { threads, depth } => own_pool(cx, *threads, *depth).await,
         _ => unreachable!("no step of this file"),
     }
 }
 
 /// Creates, uses and drops a pool in a job.
-async fn own_pool(here: &Here, threads: usize, depth: u32) {
-    let (inside, token) = (here.clone(), here.token(Kind::Job));
+async fn own_pool(cx: &StepContext, threads: usize, depth: u32) {
+    let (inside, token) = (cx.clone(), cx.token(Kind::Job));
     let handle = task::spawn_blocking(move || {
         token.ran();
         let built = ThreadPoolBuilder::new().num_threads(threads).build();
@@ -43,11 +43,11 @@ async fn own_pool(here: &Here, threads: usize, depth: u32) {
         let left = inside.token(Kind::Job);
         pool.spawn(move || left.ran());
     });
-    judge(here, handle.await, false);
+    judge(cx, handle.await, false);
 }
 
-fn count(here: &Here, leaves: u64, depth: u32) {
-    here.ensure(leaves == 1 << depth, || format!("a tree of depth {depth} has {leaves} leaves"));
+fn count(cx: &StepContext, leaves: u64, depth: u32) {
+    cx.ensure(leaves == 1 << depth, || format!("a tree of depth {depth} has {leaves} leaves"));
 }
 
 /// Runs a tree of joins and returns the number of leaves.

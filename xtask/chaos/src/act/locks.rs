@@ -17,19 +17,19 @@ use super::micros;
 use crate::{
     ledger::Kind,
     plan::{Micros, Step},
-    world::{Here, PERMITS},
+    world::{PERMITS, StepContext},
 };
 
-pub(super) async fn step(here: &Here, step: &Step) {
+pub(super) async fn step(cx: &StepContext, step: &Step) {
     match step {
-        Step::Mutex { hold, limit } => within(*limit, mutex(here, *hold)).await,
-        Step::RwLock { writes: true, hold, limit } => within(*limit, write(here, *hold)).await,
-        Step::RwLock { writes: false, hold, limit } => within(*limit, read(here, *hold)).await,
+        Step::Mutex { hold, limit } => within(*limit, mutex(cx, *hold)).await,
+        Step::RwLock { writes: true, hold, limit } => within(*limit, write(cx, *hold)).await,
+        Step::RwLock { writes: false, hold, limit } => within(*limit, read(cx, *hold)).await,
         Step::Semaphore { permits, hold, limit } => {
-            within(*limit, semaphore(here, *permits, *hold)).await;
+            within(*limit, semaphore(cx, *permits, *hold)).await;
         }
         Step::Notify { cancelled, waiters, after } => {
-            notify(here, *cancelled, *waiters, *after).await;
+            notify(cx, *cancelled, *waiters, *after).await;
         }
         _ => unreachable!("no step of this file"),
     }
@@ -44,13 +44,13 @@ async fn within(limit: Option<Micros>, future: impl Future<Output = ()>) {
     }
 }
 
-async fn mutex(here: &Here, hold: Micros) {
-    let mut guard = here.world.mutex.lock().await;
+async fn mutex(cx: &StepContext, hold: Micros) {
+    let mut guard = cx.world.mutex.lock().await;
     let before = *guard;
     time::sleep(micros(hold)).await;
-    here.ensure(*guard == before, || "two tasks held the mutex at once".into());
+    cx.ensure(*guard == before, || "two tasks held the mutex at once".into());
     *guard = before + 1;
-    here.world.raised.fetch_add(1, SeqCst);
+    cx.world.raised.fetch_add(1, SeqCst);
 }
 
 /// A value that is counted while it lives.
@@ -72,38 +72,38 @@ impl Drop for Held<'_> {
 /// The count for a writer inside: more than there are ever readers.
 const WRITER: i64 = 1 << 32;
 
-async fn write(here: &Here, hold: Micros) {
-    let mut guard = here.world.rw_lock.write().await;
-    let inside = Held::new(&here.world.inside, WRITER);
-    here.ensure(here.world.inside.load(SeqCst) == WRITER, || "a writer is not alone".into());
+async fn write(cx: &StepContext, hold: Micros) {
+    let mut guard = cx.world.rw_lock.write().await;
+    let inside = Held::new(&cx.world.inside, WRITER);
+    cx.ensure(cx.world.inside.load(SeqCst) == WRITER, || "a writer is not alone".into());
     time::sleep(micros(hold)).await;
-    here.ensure(here.world.inside.load(SeqCst) == WRITER, || "a writer is not alone".into());
+    cx.ensure(cx.world.inside.load(SeqCst) == WRITER, || "a writer is not alone".into());
     *guard += 1;
     drop(inside);
 }
 
-async fn read(here: &Here, hold: Micros) {
-    let guard = here.world.rw_lock.read().await;
-    let inside = Held::new(&here.world.inside, 1);
+async fn read(cx: &StepContext, hold: Micros) {
+    let guard = cx.world.rw_lock.read().await;
+    let inside = Held::new(&cx.world.inside, 1);
     let before = *guard;
     time::sleep(micros(hold)).await;
-    here.ensure(here.world.inside.load(SeqCst) < WRITER, || "a reader beside a writer".into());
-    here.ensure(*guard == before, || "a value changed under a reader".into());
+    cx.ensure(cx.world.inside.load(SeqCst) < WRITER, || "a reader beside a writer".into());
+    cx.ensure(*guard == before, || "a value changed under a reader".into());
     drop(inside);
 }
 
-async fn semaphore(here: &Here, permits: u32, hold: Micros) {
-    let acquired = here.world.semaphore.acquire_many(permits).await;
-    let Some(_permits) = here.check("a semaphore", acquired) else { return };
-    let _held = Held::new(&here.world.permits_held, i64::from(permits));
-    let all = here.world.permits_held.load(SeqCst);
-    here.ensure(all <= i64::from(PERMITS), || format!("{all} permits of {PERMITS} are held"));
+async fn semaphore(cx: &StepContext, permits: u32, hold: Micros) {
+    let acquired = cx.world.semaphore.acquire_many(permits).await;
+    let Some(_permits) = cx.check("a semaphore", acquired) else { return };
+    let _held = Held::new(&cx.world.permits_held, i64::from(permits));
+    let all = cx.world.permits_held.load(SeqCst);
+    cx.ensure(all <= i64::from(PERMITS), || format!("{all} permits of {PERMITS} are held"));
     time::sleep(micros(hold)).await;
 }
 
 /// Checks that waiters that are dropped pass their notifications on: as many notifications as there
 /// are remaining waiters wake all of those, whenever the others are dropped.
-async fn notify(here: &Here, cancelled: u32, waiters: u32, after: Micros) {
+async fn notify(cx: &StepContext, cancelled: u32, waiters: u32, after: Micros) {
     let notify = Arc::new(Notify::new());
     let line = |count: u32| -> Vec<Pin<Box<Notified<'_>>>> {
         (0..count)
@@ -115,7 +115,7 @@ async fn notify(here: &Here, cancelled: u32, waiters: u32, after: Micros) {
             .collect()
     };
     let (first, others) = (line(cancelled), line(waiters));
-    let (notifier, token) = (notify.clone(), here.token(Kind::Task));
+    let (notifier, token) = (notify.clone(), cx.token(Kind::Task));
     let task = blitz_io::spawn(async move {
         let _token = token;
         time::sleep(micros(after)).await;
@@ -125,12 +125,12 @@ async fn notify(here: &Here, cancelled: u32, waiters: u32, after: Micros) {
     });
     time::sleep(micros(after)).await;
     drop(first);
-    if here.is_ending() {
+    if cx.is_ending() {
         // The task that notifies may never run.
         return;
     }
     // The task may be cancelled at the end, and then its notifications never come.
-    if super::tasks::judge(here, task.await, false).is_some() {
+    if super::tasks::judge(cx, task.await, false).is_some() {
         for other in others {
             other.await;
         }

@@ -21,7 +21,7 @@ use blitz_io::{task, time};
 use crate::{
     ledger::Kind,
     plan::{Micros, Step, Steps},
-    world::Here,
+    world::StepContext,
 };
 
 pub(crate) use self::runtimes::run_here;
@@ -32,18 +32,18 @@ fn micros(count: Micros) -> Duration {
 }
 
 /// Runs steps one after the other.
-fn run(here: Here, steps: Steps) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let token = here.token(Kind::Steps);
+fn run(cx: StepContext, steps: Steps) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let token = cx.token(Kind::Steps);
     Box::pin(async move {
         token.ran();
         for at in 0..steps.len() {
-            step(&here, &steps[at]).await;
+            step(&cx, &steps[at]).await;
         }
         drop(token);
     })
 }
 
-async fn step(here: &Here, step: &Step) {
+async fn step(cx: &StepContext, step: &Step) {
     match step {
         Step::Yield(times) => {
             for _ in 0..*times {
@@ -55,23 +55,23 @@ async fn step(here: &Here, step: &Step) {
         Step::Block(time) => thread::sleep(micros(*time)),
         Step::InPlace(time) => task::block_in_place(|| thread::sleep(micros(*time))),
         Step::InPlaceWait(steps) => {
-            let work = run(here.clone(), steps.clone());
+            let work = run(cx.clone(), steps.clone());
             task::block_in_place(|| blitz_io::runtime::Handle::current().block_on(work));
         }
         Step::Timeout(limit, steps) => {
-            let work = run(here.clone(), steps.clone());
+            let work = run(cx.clone(), steps.clone());
             // Both outcomes are fine.
             let _ = time::timeout(micros(*limit), work).await;
         }
         Step::Race(left, right) => {
-            let (left, right) = (run(here.clone(), left.clone()), run(here.clone(), right.clone()));
+            let (left, right) = (run(cx.clone(), left.clone()), run(cx.clone(), right.clone()));
             blitz_io::select! {
                 () = left => {}
                 () = right => {}
             }
         }
         Step::Both(left, right) => {
-            let (left, right) = (run(here.clone(), left.clone()), run(here.clone(), right.clone()));
+            let (left, right) = (run(cx.clone(), left.clone()), run(cx.clone(), right.clone()));
             blitz_io::join!(left, right);
         }
         Step::Forever => std::future::pending().await,
@@ -82,26 +82,26 @@ async fn step(here: &Here, step: &Step) {
         | Step::JobWait(_)
         | Step::Panic(_)
         | Step::LocalSet(_)
-        | Step::Fiber { .. } => tasks::step(here, step).await,
-        Step::Runtime(plan) => runtimes::step(here, plan).await,
-        Step::Fork { .. } | Step::ForkPool { .. } => fork::step(here, step).await,
+        | Step::Fiber { .. } => tasks::step(cx, step).await,
+        Step::Runtime(plan) => runtimes::step(cx, plan).await,
+        Step::Fork { .. } | Step::ForkPool { .. } => fork::step(cx, step).await,
         Step::Mpsc(_)
         | Step::Mpmc(..)
         | Step::Oneshot { .. }
         | Step::Broadcast { .. }
-        | Step::Watch { .. } => channels::step(here, step).await,
+        | Step::Watch { .. } => channels::step(cx, step).await,
         Step::Mutex { .. } | Step::RwLock { .. } | Step::Semaphore { .. } | Step::Notify { .. } => {
-            locks::step(here, step).await
+            locks::step(cx, step).await
         }
         Step::Tcp { .. }
         | Step::Udp { .. }
         | Step::Unix { .. }
         | Step::File { .. }
         | Step::Child(_)
-        | Step::Signal => system::step(here, step).await,
-        Step::PanicWaker(wakes) => wakers::step(here, *wakes).await,
+        | Step::Signal => system::step(cx, step).await,
+        Step::PanicWaker(wakes) => wakers::step(cx, *wakes).await,
     }
-    here.world.count(name(step));
+    cx.world.count(name(step));
 }
 
 /// Computes for a given wall-clock time.

@@ -16,29 +16,29 @@ use crate::{
     ledger::Kind,
     options::Slice,
     plan::{End, Fate, Flavour, Place, RuntimePlan},
-    world::{Here, World},
+    world::{StepContext, World},
 };
 
 /// Runs a runtime inside of the step's own.
-pub(super) async fn step(here: &Here, plan: &RuntimePlan) {
-    let (world, inner) = (here.world.clone(), plan.clone());
-    let token = here.token(Kind::Job);
+pub(super) async fn step(cx: &StepContext, plan: &RuntimePlan) {
+    let (world, inner) = (cx.world.clone(), plan.clone());
+    let token = cx.token(Kind::Job);
     let work = move || {
         token.ran();
         run_here(&world, &inner, None);
     };
     match plan.place {
-        Place::Job => drop(judge(here, task::spawn_blocking(work).await, false)),
+        Place::Job => drop(judge(cx, task::spawn_blocking(work).await, false)),
         Place::Worker => task::block_in_place(work),
         Place::Thread => {
             let thread = thread::spawn(work);
             let joined = task::spawn_blocking(move || thread.join().is_ok()).await;
-            let joined = judge(here, joined, false);
-            here.ensure(joined != Some(false), || "the thread of a runtime panicked".into());
+            let joined = judge(cx, joined, false);
+            cx.ensure(joined != Some(false), || "the thread of a runtime panicked".into());
         }
         Place::Task => {
             drop(work);
-            in_task(here, plan).await;
+            in_task(cx, plan).await;
         }
     }
 }
@@ -68,15 +68,15 @@ fn name(plan: &RuntimePlan) -> String {
 
 /// Creates a runtime on this thread, drives it, and ends it.
 pub(crate) fn run_here(world: &Arc<World>, plan: &RuntimePlan, plant: Option<crate::plant::Plant>) {
-    let here = Here::new(world.clone());
+    let cx = StepContext::new(world.clone());
     let mut builder = builder(world, plan.flavour);
     if plan.flavour == Flavour::Local {
         let built = builder.build_local(LocalOptions::default());
-        let Some(runtime) = here.check("a local runtime", built) else { return };
+        let Some(runtime) = cx.check("a local runtime", built) else { return };
         world.note_runtime(name(plan), runtime.handle().clone());
-        runtime.block_on(root(&here, plan, None, plant));
+        runtime.block_on(root(&cx, plan, None, plant));
         thread::sleep(micros(plan.pause));
-        here.end();
+        cx.end();
         match plan.end {
             End::Drop | End::DropElsewhere => drop(runtime),
             End::Timeout(limit) => runtime.shutdown_timeout(micros(limit)),
@@ -84,25 +84,25 @@ pub(crate) fn run_here(world: &Arc<World>, plan: &RuntimePlan, plant: Option<cra
         }
         return;
     }
-    let Some(runtime) = here.check("a runtime", builder.build()) else { return };
+    let Some(runtime) = cx.check("a runtime", builder.build()) else { return };
     world.note_runtime(name(plan), runtime.handle().clone());
-    runtime.block_on(root(&here, plan, Some(&runtime), plant));
+    runtime.block_on(root(&cx, plan, Some(&runtime), plant));
     thread::sleep(micros(plan.pause));
-    here.end();
+    cx.end();
     match plan.end {
         End::Drop => drop(runtime),
         End::Timeout(limit) => runtime.shutdown_timeout(micros(limit)),
         End::Background => runtime.shutdown_background(),
         End::DropElsewhere => {
             let ended = thread::spawn(move || drop(runtime)).join();
-            here.ensure(ended.is_ok(), || "the drop of a runtime panicked".into());
+            cx.ensure(ended.is_ok(), || "the drop of a runtime panicked".into());
         }
     }
 }
 
 /// Spawns the tasks and awaits the first of them.
 async fn root(
-    here: &Here,
+    cx: &StepContext,
     plan: &RuntimePlan,
     runtime: Option<&Runtime>,
     plant: Option<crate::plant::Plant>,
@@ -110,8 +110,8 @@ async fn root(
     let mut followed = Vec::new();
     for (number, planned) in plan.tasks.iter().enumerate() {
         let handle = match runtime {
-            None => task::spawn_local(local_future(here, planned)),
-            Some(runtime) => spawn_on(here, planned, runtime.handle()),
+            None => task::spawn_local(local_future(cx, planned)),
+            Some(runtime) => spawn_on(cx, planned, runtime.handle()),
         };
         if number < plan.awaited {
             followed.push((handle, planned.fate));
@@ -122,30 +122,30 @@ async fn root(
     for (handle, fate) in followed {
         match fate {
             // A panic in a destructor would end the runtime early.
-            Fate::Awaited => drop_quietly(judge(here, handle.await, false)),
+            Fate::Awaited => drop_quietly(judge(cx, handle.await, false)),
             Fate::Detached => drop_quietly(handle),
             Fate::Aborted(_) => {
-                let here = here.clone();
-                let followed = blitz_io::spawn(async move { follow(&here, handle, fate).await });
+                let cx = cx.clone();
+                let followed = blitz_io::spawn(async move { follow(&cx, handle, fate).await });
                 // Aborting needs only a timer, and can panic only by the output's destructor.
                 drop_quietly(followed.await);
             }
         }
     }
     if let Some(plant) = plant {
-        plant.plant(here).await;
+        plant.plant(cx).await;
     }
 }
 
 /// Shuts a runtime down in the background when dropped, as is required inside a task.
 struct InTask {
     runtime: Option<Runtime>,
-    here: Here,
+    cx: StepContext,
 }
 
 impl Drop for InTask {
     fn drop(&mut self) {
-        self.here.end();
+        self.cx.end();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -154,12 +154,12 @@ impl Drop for InTask {
 
 /// Creates and ends a runtime inside a task. A runtime without workers is driven by no thread, so
 /// its tasks are dropped at its end.
-async fn in_task(here: &Here, plan: &RuntimePlan) {
-    let built: io::Result<Runtime> = builder(&here.world, plan.flavour).build();
-    let Some(runtime) = here.check("a runtime", built) else { return };
-    here.world.note_runtime(name(plan), runtime.handle().clone());
-    let inside = Here::new(here.world.clone());
-    let owner = InTask { runtime: Some(runtime), here: inside.clone() };
+async fn in_task(cx: &StepContext, plan: &RuntimePlan) {
+    let built: io::Result<Runtime> = builder(&cx.world, plan.flavour).build();
+    let Some(runtime) = cx.check("a runtime", built) else { return };
+    cx.world.note_runtime(name(plan), runtime.handle().clone());
+    let inside = StepContext::new(cx.world.clone());
+    let owner = InTask { runtime: Some(runtime), cx: inside.clone() };
     let Some(runtime) = &owner.runtime else { return };
     let mut handles: Vec<_> =
         plan.tasks.iter().map(|task| tasks::spawn_on(&inside, task, runtime.handle())).collect();

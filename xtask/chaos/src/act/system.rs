@@ -16,27 +16,27 @@ use crate::{
     kernel,
     ledger::Kind,
     plan::{ChildPlan, Micros, Step},
-    world::Here,
+    world::StepContext,
 };
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
-pub(super) async fn step(here: &Here, step: &Step) {
+pub(super) async fn step(cx: &StepContext, step: &Step) {
     let (what, done) = match step {
-        Step::Tcp { bytes, limit } => ("tcp", tcp(here, *bytes, *limit).await),
-        Step::Udp { datagrams } => ("udp", udp(here, *datagrams).await),
-        Step::Unix { bytes, limit } => ("unix", unix(here, *bytes, *limit).await),
-        Step::File { bytes } => ("file", file(here, *bytes).await),
-        Step::Child(plan) => ("child", child(here, *plan).await),
-        Step::Signal => ("signal", signalled(here).await),
+        Step::Tcp { bytes, limit } => ("tcp", tcp(cx, *bytes, *limit).await),
+        Step::Udp { datagrams } => ("udp", udp(cx, *datagrams).await),
+        Step::Unix { bytes, limit } => ("unix", unix(cx, *bytes, *limit).await),
+        Step::File { bytes } => ("file", file(cx, *bytes).await),
+        Step::Child(plan) => ("child", child(cx, *plan).await),
+        Step::Signal => ("signal", signalled(cx).await),
         _ => unreachable!("no step of this file"),
     };
-    here.check(what, done);
+    cx.check(what, done);
 }
 
 /// Returns bytes that differ from position to position and from step to step.
-fn pattern(here: &Here, count: u32) -> Vec<u8> {
-    let number = here.world.numbers.fetch_add(1, SeqCst);
+fn pattern(cx: &StepContext, count: u32) -> Vec<u8> {
+    let number = cx.world.numbers.fetch_add(1, SeqCst);
     (0..u64::from(count)).map(|at| (at ^ (at >> 8) ^ number) as u8).collect()
 }
 
@@ -74,56 +74,56 @@ async fn exchange(
     Ok(got)
 }
 
-async fn tcp(here: &Here, bytes: u32, limit: Option<Micros>) -> io::Result<()> {
+async fn tcp(cx: &StepContext, bytes: u32, limit: Option<Micros>) -> io::Result<()> {
     let listener = TcpListener::bind(LOOPBACK).await?;
     let address = listener.local_addr()?;
-    let token = here.token(Kind::Task);
+    let token = cx.token(Kind::Task);
     let server = blitz_io::spawn(async move {
         let _token = token;
         let (stream, _) = listener.accept().await?;
         let (mut reader, mut writer) = stream.into_split();
         blitz_io::io::copy(&mut reader, &mut writer).await
     });
-    let sent = pattern(here, bytes);
+    let sent = pattern(cx, bytes);
     let (reader, writer) = TcpStream::connect(address).await?.into_split();
     let got = exchange(reader, writer, &sent, limit).await?;
-    here.ensure(got == sent, || "an echo by TCP differs".into());
-    if let Some(copied) = judge(here, server.await, false) {
-        here.check("the server", copied);
+    cx.ensure(got == sent, || "an echo by TCP differs".into());
+    if let Some(copied) = judge(cx, server.await, false) {
+        cx.check("the server", copied);
     }
     Ok(())
 }
 
-async fn udp(here: &Here, datagrams: u32) -> io::Result<()> {
+async fn udp(cx: &StepContext, datagrams: u32) -> io::Result<()> {
     let (left, right) = (UdpSocket::bind(LOOPBACK).await?, UdpSocket::bind(LOOPBACK).await?);
     let (to, from) = (right.local_addr()?, left.local_addr()?);
     for _ in 0..datagrams {
-        let sent = pattern(here, 500);
+        let sent = pattern(cx, 500);
         left.send_to(&sent, to).await?;
         let mut got = [0; 600];
         let (count, peer) = right.recv_from(&mut got).await?;
-        here.ensure(got[..count] == sent && peer == from, || "a datagram differs".into());
+        cx.ensure(got[..count] == sent && peer == from, || "a datagram differs".into());
     }
     Ok(())
 }
 
-async fn unix(here: &Here, bytes: u32, limit: Option<Micros>) -> io::Result<()> {
+async fn unix(cx: &StepContext, bytes: u32, limit: Option<Micros>) -> io::Result<()> {
     let (left, right) = UnixStream::pair()?;
-    let sent = pattern(here, bytes);
+    let sent = pattern(cx, bytes);
     let ((left_reader, left_writer), (right_reader, right_writer)) =
         (left.into_split(), right.into_split());
     let (one, other) = blitz_io::try_join!(
         exchange(left_reader, left_writer, &sent, limit),
         exchange(right_reader, right_writer, &sent, None),
     )?;
-    here.ensure(one == sent && other == sent, || "what a Unix socket carried differs".into());
+    cx.ensure(one == sent && other == sent, || "what a Unix socket carried differs".into());
     Ok(())
 }
 
-async fn file(here: &Here, bytes: u32) -> io::Result<()> {
-    let bytes = pattern(here, bytes);
-    let name = format!("file-{}", here.world.numbers.fetch_add(1, SeqCst));
-    let path = here.world.folder.join(name);
+async fn file(cx: &StepContext, bytes: u32) -> io::Result<()> {
+    let bytes = pattern(cx, bytes);
+    let name = format!("file-{}", cx.world.numbers.fetch_add(1, SeqCst));
+    let path = cx.world.folder.join(name);
     fs::write(&path, &bytes).await?;
     let mut file = fs::File::options().read(true).write(true).open(&path).await?;
     file.seek(io::SeekFrom::End(0)).await?;
@@ -132,11 +132,11 @@ async fn file(here: &Here, bytes: u32) -> io::Result<()> {
     file.seek(io::SeekFrom::Start(0)).await?;
     let mut got = Vec::new();
     file.read_to_end(&mut got).await?;
-    here.ensure(got == [&bytes[..], &bytes[..]].concat(), || "a file differs".into());
+    cx.ensure(got == [&bytes[..], &bytes[..]].concat(), || "a file differs".into());
     fs::remove_file(&path).await
 }
 
-async fn child(here: &Here, plan: ChildPlan) -> io::Result<()> {
+async fn child(cx: &StepContext, plan: ChildPlan) -> io::Result<()> {
     let program = match plan {
         ChildPlan::Awaited | ChildPlan::Left => "true",
         ChildPlan::Killed(_) | ChildPlan::KilledByDrop(_) => "sleep",
@@ -150,7 +150,7 @@ async fn child(here: &Here, plan: ChildPlan) -> io::Result<()> {
         ChildPlan::Left => drop(command.spawn()?),
         ChildPlan::Awaited => {
             let status = command.status().await?;
-            here.ensure(status.success(), || format!("`true` ended with {status}"));
+            cx.ensure(status.success(), || format!("`true` ended with {status}"));
         }
         ChildPlan::Killed(after) => {
             let mut child = command.arg("1000").spawn()?;
@@ -164,14 +164,14 @@ async fn child(here: &Here, plan: ChildPlan) -> io::Result<()> {
         }
         ChildPlan::Echo(bytes) => {
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-            let sent = pattern(here, bytes);
+            let sent = pattern(cx, bytes);
             let closed = || io::Error::other("a stream of the child is missing");
             let writer = child.stdin.take().ok_or_else(closed)?;
             let reader = child.stdout.take().ok_or_else(closed)?;
             let got = exchange(reader, writer, &sent, None).await?;
-            here.ensure(got == sent, || "what `cat` printed differs".into());
+            cx.ensure(got == sent, || "what `cat` printed differs".into());
             let status = child.wait().await?;
-            here.ensure(status.success(), || format!("`cat` ended with {status}"));
+            cx.ensure(status.success(), || format!("`cat` ended with {status}"));
         }
     }
     Ok(())
@@ -182,10 +182,10 @@ async fn child(here: &Here, plan: ChildPlan) -> io::Result<()> {
 /// A listener whose runtime has ended receives nothing, and a job may wait for it outside of all
 /// tasks. So the wait has a time limit: the timer panics when its runtime ends, which ends the
 /// wait.
-async fn signalled(here: &Here) -> io::Result<()> {
+async fn signalled(cx: &StepContext) -> io::Result<()> {
     let mut listener = signal(SignalKind::user_defined1())?;
     kernel::raise(libc::SIGUSR1);
-    let heard = time::timeout(here.world.options.deadline / 2, listener.recv()).await;
-    here.ensure(heard == Ok(Some(())) || here.is_ending(), || "a signal was not heard".into());
+    let heard = time::timeout(cx.world.options.deadline / 2, listener.recv()).await;
+    cx.ensure(heard == Ok(Some(())) || cx.is_ending(), || "a signal was not heard".into());
     Ok(())
 }

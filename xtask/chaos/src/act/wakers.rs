@@ -13,7 +13,7 @@ use super::{micros, tasks::judge};
 use crate::{
     ledger::{Kind, Token},
     plan::Wakes,
-    world::{self, Here},
+    world::{self, StepContext},
 };
 
 struct Panics {
@@ -27,25 +27,25 @@ impl Wake for Panics {
 }
 
 /// Polls a future once with a waker that panics.
-async fn poll_with_panicking_waker<F: Future>(here: &Here, mut future: Pin<&mut F>) -> bool {
-    let waker = Waker::from(Arc::new(Panics { _token: here.token(Kind::Waker) }));
+async fn poll_with_panicking_waker<F: Future>(cx: &StepContext, mut future: Pin<&mut F>) -> bool {
+    let waker = Waker::from(Arc::new(Panics { _token: cx.token(Kind::Waker) }));
     poll_fn(|_| Poll::Ready(future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()))
         .await
 }
 
 /// Calls a waker that panics. The panic reaches the code that calls the waker, or the runtime,
 /// which must survive it; the operation that called the waker must have taken effect all the same.
-pub(super) async fn step(here: &Here, wakes: Wakes) {
-    let token = here.token(Kind::Task);
+pub(super) async fn step(cx: &StepContext, wakes: Wakes) {
+    let token = cx.token(Kind::Task);
     match wakes {
         Wakes::Join(after) => {
             let mut task = pin!(blitz_io::spawn(async move {
                 let _token = token;
                 time::sleep(micros(after)).await;
             }));
-            if !poll_with_panicking_waker(here, task.as_mut()).await {
+            if !poll_with_panicking_waker(cx, task.as_mut()).await {
                 time::sleep(micros(after)).await;
-                judge(here, task.await, false);
+                judge(cx, task.await, false);
             }
         }
         Wakes::Oneshot(after) => {
@@ -55,11 +55,11 @@ pub(super) async fn step(here: &Here, wakes: Wakes) {
                 time::sleep(micros(after)).await;
                 sender.send(token)
             });
-            if !poll_with_panicking_waker(here, receiver.as_mut()).await {
+            if !poll_with_panicking_waker(cx, receiver.as_mut()).await {
                 // The send panics, or the task was cancelled.
-                judge(here, task.await.map(drop), false);
+                judge(cx, task.await.map(drop), false);
                 let received = receiver.await;
-                here.ensure(received.is_ok() || here.is_ending(), || {
+                cx.ensure(received.is_ok() || cx.is_ending(), || {
                     "a message is lost whose waker panicked".into()
                 });
             }
@@ -67,22 +67,22 @@ pub(super) async fn step(here: &Here, wakes: Wakes) {
         Wakes::Timer(after) => {
             drop(token);
             let mut timer = pin!(time::sleep(micros(after)));
-            if !poll_with_panicking_waker(here, timer.as_mut()).await {
+            if !poll_with_panicking_waker(cx, timer.as_mut()).await {
                 time::sleep(micros(after)).await;
                 timer.await;
             }
         }
         Wakes::Socket(after) => {
             drop(token);
-            let Some((left, mut right)) = here.check("a pair", UnixStream::pair()) else { return };
+            let Some((left, mut right)) = cx.check("a pair", UnixStream::pair()) else { return };
             {
                 let mut readable = pin!(left.readable());
-                if !poll_with_panicking_waker(here, readable.as_mut()).await {
-                    here.check("a write", right.write_all(b"x").await);
+                if !poll_with_panicking_waker(cx, readable.as_mut()).await {
+                    cx.check("a write", right.write_all(b"x").await);
                     time::sleep(micros(after)).await;
                 }
             }
-            here.check("readable", left.readable().await);
+            cx.check("readable", left.readable().await);
         }
     }
 }

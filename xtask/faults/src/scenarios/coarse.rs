@@ -12,7 +12,7 @@ use crate::{
     echo,
     flavour::Flavour,
     kernel::{self, Refusal, Whom},
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
@@ -20,17 +20,17 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         // A filter is inherited by the threads that are started under it, and cannot be removed, so
         // each attempt starts on a thread of its own.
         let tried = thread::spawn(move || refused(flavour, errno)).join();
-        if let Told::Skipped(why) = tried.map_err(|_| "the thread panicked".to_owned())?? {
-            return Ok(Told::Skipped(why));
+        if let Outcome::Skipped(why) = tried.map_err(|_| "the thread panicked".to_owned())?? {
+            return Ok(Outcome::Skipped(why));
         }
     }
-    Ok(Told::Passed("ENOSYS and EPERM: the older call takes its place".into()))
+    Ok(Outcome::Passed("ENOSYS and EPERM: the older call takes its place".into()))
 }
 
 fn refused(flavour: Flavour, errno: i32) -> Verdict {
     let refusal = Refusal { call: libc::SYS_epoll_pwait2, second: None, errno };
     if let Err(why) = kernel::refuse(&refusal, Whom::Thread) {
-        return Ok(Told::Skipped(format!("no filter of system calls is allowed: {why}")));
+        return Ok(Outcome::Skipped(format!("no filter of system calls is allowed: {why}")));
     }
     let probed = kernel::probe_exact_wait();
     ensure!(probed.raw_os_error() == Some(errno), "the call is not refused: {probed}");
@@ -43,6 +43,6 @@ fn refused(flavour: Flavour, errno: i32) -> Verdict {
             ensure!(start.elapsed() >= wanted, "a sleep of {wanted:?} was short");
             echo::exchange(&mut stream, 1, number).await.during("under a filter")?;
         }
-        Ok(Told::Passed(String::new()))
+        Ok(Outcome::Passed(String::new()))
     })
 }

@@ -14,7 +14,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 /// The limit of descriptors. More than the runtime needs, and few enough to be filled at once.
@@ -26,7 +26,7 @@ const WATCHED: Duration = Duration::from_millis(400);
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
-        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
         let address = listener.local_addr().during("local_addr")?;
         // The clients are connected before the server accepts them.
         let clients = clients(address).during("connect")?;
@@ -48,7 +48,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
                 refused(&listener).await?;
             }
         }
-        Ok(Told::Passed(format!("accept answered EMFILE, then {CLIENTS} clients were served")))
+        Ok(Outcome::Passed(format!("accept returned EMFILE, then {CLIENTS} clients were served")))
     })
 }
 
@@ -69,7 +69,7 @@ fn fill() -> io::Result<Vec<File>> {
 async fn refused(listener: &TcpListener) -> Result<(), String> {
     match time::timeout(PATIENCE, listener.accept()).await {
         Ok(Err(why)) if why.raw_os_error() == Some(libc::EMFILE) => Ok(()),
-        Ok(Err(why)) => Err(format!("accept answered another error: {why:?}")),
+        Ok(Err(why)) => Err(format!("accept returned another error: {why:?}")),
         Ok(Ok(_)) => Err("accept found a descriptor where there is none".into()),
         Err(_) => Err("accept waits instead of telling the error".into()),
     }

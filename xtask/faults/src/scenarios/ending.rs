@@ -19,7 +19,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const ROUNDS: u64 = 24;
@@ -41,8 +41,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         let took = start.elapsed();
         ensure!(took < SOON, "round {round}: the runtime took {took:?} to end");
         for thread in outside {
-            let told = thread.join().map_err(|_| "a client panicked".to_owned())?;
-            told.during(&format!("round {round}: a client outside"))?;
+            let result = thread.join().map_err(|_| "a client panicked".to_owned())?;
+            result.during(&format!("round {round}: a client outside"))?;
         }
         wait(&format!("round {round}: tasks are not dropped"), || {
             // SeqCst: pairs with the guards' increments and decrements, so that none is missed;
@@ -53,7 +53,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
             kernel::open_descriptors() <= before
         })?;
     }
-    Ok(Told::Passed(format!("{ROUNDS} runtimes ended in the middle of their work")))
+    Ok(Outcome::Passed(format!("{ROUNDS} runtimes ended in the middle of their work")))
 }
 
 /// Ends a runtime, in turn, by a drop, by a shutdown with a time limit, and by one that does not

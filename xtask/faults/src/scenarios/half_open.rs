@@ -18,7 +18,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const PEERS: u64 = 64;
@@ -28,7 +28,7 @@ const LATE: Duration = Duration::from_secs(3);
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
-        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
         let address = listener.local_addr().during("local_addr")?;
         let mut tasks = Vec::new();
         for id in 0..PEERS {
@@ -43,7 +43,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         echo::all(tasks).await?;
         drop(deaf);
         never_answers(&listener, address).await?;
-        Ok(Told::Passed(format!("{PEERS} silent peers, a deaf one and 16 that do not answer")))
+        Ok(Outcome::Passed(format!("{PEERS} silent peers, a deaf one and 16 that do not answer")))
     })
 }
 

@@ -14,11 +14,11 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 /// The sockets that are left of a runtime.
-struct Left {
+struct LeftSockets {
     listener: TcpListener,
     address: SocketAddr,
     stream: TcpStream,
@@ -26,13 +26,13 @@ struct Left {
     udp: UdpSocket,
 }
 
-async fn make() -> Result<Left, String> {
-    let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+async fn make() -> Result<LeftSockets, String> {
+    let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
     let client = echo::connect(address).await?;
     let (stream, _) = listener.accept().await.during("accept")?;
-    let udp = UdpSocket::bind(echo::HERE).await.during("bind")?;
-    Ok(Left { listener, address, stream, client, udp })
+    let udp = UdpSocket::bind(echo::LOOPBACK).await.during("bind")?;
+    Ok(LeftSockets { listener, address, stream, client, udp })
 }
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
@@ -48,17 +48,21 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         }
         let second = flavour.runtime()?;
         second.block_on(async move {
-            let (listener, address, stream) = told(left).await?;
+            let (listener, address, stream) = check_errors(left).await?;
             again(listener, address, stream).await
         })?;
     }
     let after = kernel::open_descriptors();
     ensure!(after <= before, "{after} descriptors are open at the end, {before} were at first");
-    Ok(Told::Passed("each use is told, and the descriptors live on in another runtime".into()))
+    Ok(Outcome::Passed(
+        "each use returns an error, and the descriptors live on in another runtime".into(),
+    ))
 }
 
 /// Waits for events that will never come; each wait must return an error.
-async fn told(mut left: Left) -> Result<(TcpListener, SocketAddr, TcpStream), String> {
+async fn check_errors(
+    mut left: LeftSockets,
+) -> Result<(TcpListener, SocketAddr, TcpStream), String> {
     ended("accept", time::timeout(PATIENCE, left.listener.accept()).await)?;
     ended("read", time::timeout(PATIENCE, left.stream.read(&mut [0; 1])).await)?;
     ended("readable", time::timeout(PATIENCE, left.stream.readable()).await)?;
@@ -73,7 +77,7 @@ async fn told(mut left: Left) -> Result<(TcpListener, SocketAddr, TcpStream), St
 fn ended<T>(what: &str, answer: Result<io::Result<T>, time::error::Elapsed>) -> Result<(), String> {
     match answer {
         Ok(Err(why)) if why.to_string().contains("shutdown") => Ok(()),
-        Ok(Err(why)) => Err(format!("{what} after the end answered other words: {why}")),
+        Ok(Err(why)) => Err(format!("{what} after the end returned another error: {why}")),
         Ok(Ok(_)) => Err(format!("{what} after the end succeeded")),
         Err(_) => Err(format!("{what} after the end waits for ever")),
     }

@@ -16,7 +16,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 /// The share of packets that is lost: enough that every run loses some, few enough that the
@@ -27,9 +27,9 @@ const ROUNDS: u64 = 15;
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
-        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
         if let Err(why) = kernel::lose_packets(&listener, PERCENT) {
-            return Ok(Told::Skipped(format!("no filter of packets is allowed: {why}")));
+            return Ok(Outcome::Skipped(format!("no filter of packets is allowed: {why}")));
         }
         let address = listener.local_addr().during("local_addr")?;
         blitz_io::spawn(async move {
@@ -44,7 +44,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
             again += task.await.during("a client")??;
         }
         ensure!(again > 0 && asked > ROUNDS * 4, "nothing was lost, so nothing was tried");
-        Ok(Told::Passed(format!(
+        Ok(Outcome::Passed(format!(
             "{} exchanges with {again} segments sent again; {} answers to {asked} datagrams",
             CLIENTS * ROUNDS,
             ROUNDS * 4
@@ -112,5 +112,5 @@ async fn datagrams() -> Result<u64, String> {
 }
 
 async fn udp() -> Result<UdpSocket, String> {
-    UdpSocket::bind(echo::HERE).await.during("bind")
+    UdpSocket::bind(echo::LOOPBACK).await.during("bind")
 }

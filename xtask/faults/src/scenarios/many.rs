@@ -13,7 +13,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const WANTED: usize = 9_000;
@@ -45,7 +45,9 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         _ if count < wanted => " (the limit of descriptors allows no more)",
         _ => " (9,000 take poll minutes)",
     };
-    Ok(Told::Passed(format!("{count} connections{fewer}, {spent:?} of processor a silent second")))
+    Ok(Outcome::Passed(format!(
+        "{count} connections{fewer}, {spent:?} of processor a silent second"
+    )))
 }
 
 /// Connects all clients; returns the processor time of a second in which no client sends.

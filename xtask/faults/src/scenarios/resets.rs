@@ -20,7 +20,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const THREADS: usize = 4;
@@ -36,8 +36,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         by_server().await?;
         let left = settle(before).await;
         ensure!(left <= before, "{left} descriptors are open, {before} were at first");
-        Ok(Told::Passed(format!(
-            "{ALL} resets by clients ({by_clients} told as such), {EACH} by the server"
+        Ok(Outcome::Passed(format!(
+            "{ALL} resets by clients ({by_clients} reported as such), {EACH} by the server"
         )))
     })
 }
@@ -70,7 +70,7 @@ fn attack(address: SocketAddr) -> Vec<thread::JoinHandle<std::io::Result<()>>> {
 
 /// Lets clients reset; returns how many of the server's tasks got an error for a reset.
 async fn by_clients() -> Result<usize, String> {
-    let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+    let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
     let threads = attack(address);
     let steady = blitz_io::spawn(async move {
@@ -86,7 +86,7 @@ async fn by_clients() -> Result<usize, String> {
         let accepted = accepted.map_err(|_| format!("only {number} were accepted"))?;
         tasks.spawn(echo::serve(accepted.during("accept")?.0));
     }
-    let mut told = 0;
+    let mut reported = 0;
     while let Some(ended) = time::timeout(PATIENCE, tasks.join_next())
         .await
         .map_err(|_| format!("{} tasks of reset connections never end", tasks.len()))?
@@ -96,22 +96,22 @@ async fn by_clients() -> Result<usize, String> {
             Err(why)
                 if matches!(why.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) =>
             {
-                told += 1;
+                reported += 1;
             }
-            Err(why) => return Err(format!("a reset was told as {why:?}")),
+            Err(why) => return Err(format!("a reset was reported as {why:?}")),
         }
     }
     steady.await.during("the steady client")??;
     for thread in threads {
         thread.join().map_err(|_| "a client panicked".to_owned())?.during("a client")?;
     }
-    ensure!(told > 0, "no task was told of a reset");
-    Ok(told)
+    ensure!(reported > 0, "no task got the error of a reset");
+    Ok(reported)
 }
 
 /// Lets the server reset while its clients wait for a reply.
 async fn by_server() -> Result<(), String> {
-    let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+    let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
     let address = listener.local_addr().during("local_addr")?;
     for number in 0..EACH {
         let client = blitz_io::spawn(async move {
@@ -125,11 +125,11 @@ async fn by_server() -> Result<(), String> {
         read.during("a client's message")?.during("read")?;
         kernel::end_with_reset(&stream).during("linger")?;
         drop(stream);
-        let told = time::timeout(PATIENCE, client).await;
-        let told = told.map_err(|_| format!("client {number} never heard of the reset"))?;
-        let told = told.during("a client's task")?;
-        let reset = told.as_ref().is_err_and(|why| why.kind() == ErrorKind::ConnectionReset);
-        ensure!(reset, "client {number} was told {told:?}");
+        let result = time::timeout(PATIENCE, client).await;
+        let result = result.map_err(|_| format!("client {number} never heard of the reset"))?;
+        let result = result.during("a client's task")?;
+        let reset = result.as_ref().is_err_and(|why| why.kind() == ErrorKind::ConnectionReset);
+        ensure!(reset, "client {number} got {result:?}");
     }
     Ok(())
 }

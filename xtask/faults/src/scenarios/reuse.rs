@@ -22,7 +22,7 @@ use blitz_io::{
 use crate::{
     echo,
     flavour::Flavour,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const CLIENTS: u64 = 16;
@@ -51,7 +51,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         thread.join().map_err(|_| "a thread panicked".to_owned())?;
     }
     found?;
-    Ok(Told::Passed(format!("{} connections, each with its own messages", CLIENTS * ROUNDS)))
+    Ok(Outcome::Passed(format!("{} connections, each with its own messages", CLIENTS * ROUNDS)))
 }
 
 /// Starts a thread that opens and closes sockets, which get numbers that tasks just had.
@@ -116,7 +116,7 @@ async fn quiet(over: Arc<AtomicBool>) -> Result<(), String> {
         let (near, _far) = UnixStream::pair().during("pair")?;
         let near = watched(near)?;
         let ready = time::timeout(Duration::from_micros(500), near.readable()).await;
-        ensure!(ready.is_err(), "an event reached a socket to which nobody wrote");
+        ensure!(ready.is_err(), "an event reached a socket without a write to it");
     }
     Ok(())
 }

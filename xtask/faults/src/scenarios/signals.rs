@@ -17,7 +17,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const CLIENTS: u64 = 8;
@@ -38,7 +38,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     rounds?;
     let handled = kernel::signals_handled();
     ensure!(handled >= ENOUGH, "only {handled} signals came: that is no storm");
-    Ok(Told::Passed(format!("{} exchanges during {handled} signals", CLIENTS * ROUNDS * 8)))
+    Ok(Outcome::Passed(format!("{} exchanges during {handled} signals", CLIENTS * ROUNDS * 8)))
 }
 
 /// A thread that sends signals to all others.
@@ -96,8 +96,8 @@ async fn streams(address: SocketAddr, id: u64) -> Result<(), String> {
 }
 
 async fn datagrams(id: u64) -> Result<(), String> {
-    let near = UdpSocket::bind(echo::HERE).await.during("bind")?;
-    let far = UdpSocket::bind(echo::HERE).await.during("bind")?;
+    let near = UdpSocket::bind(echo::LOOPBACK).await.during("bind")?;
+    let far = UdpSocket::bind(echo::LOOPBACK).await.during("bind")?;
     let address = far.local_addr().during("local_addr")?;
     for number in 0..ROUNDS {
         let (sent, mut got) = (echo::message(id, number), [0; 16]);
@@ -118,7 +118,7 @@ async fn timers() -> Result<(), String> {
         ensure!(slept >= wanted, "a sleep of {wanted:?} took {slept:?}");
         ensure!(slept < PATIENCE, "a sleep of {wanted:?} took {slept:?}");
         let answer = task::spawn_blocking(move || round).await.during("spawn_blocking")?;
-        ensure!(answer == round, "a thread answered {answer} for {round}");
+        ensure!(answer == round, "a thread returned {answer} for {round}");
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use blitz_io::{
 use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const ROUNDS: u64 = 300;
@@ -41,13 +41,13 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         // By now the read waits, or it will fail at once.
         time::sleep(Duration::from_millis(20)).await;
         first.end()?;
-        let told = within(waiting).await?;
-        let told = told.map_err(|_| "a read at a driver that has ended waits for ever")?;
-        match told {
+        let result = within(waiting).await?;
+        let result = result.map_err(|_| "a read at a driver that has ended waits for ever")?;
+        match result {
             Err(why) if why.to_string().contains("shutdown") => {}
-            other => return Err(format!("a read at a driver that has ended answered {other:?}")),
+            other => return Err(format!("a read at a driver that has ended returned {other:?}")),
         }
-        Ok(Told::Passed(format!("{} messages across two runtimes", 2 * ROUNDS)))
+        Ok(Outcome::Passed(format!("{} messages across two runtimes", 2 * ROUNDS)))
     })
 }
 
@@ -81,7 +81,7 @@ impl First {
 }
 
 async fn pair() -> Result<(TcpStream, TcpStream), String> {
-    let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+    let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
     let client = echo::connect(listener.local_addr().during("local_addr")?).await?;
     let (server, _) = listener.accept().await.during("accept")?;
     Ok((client, server))

@@ -15,7 +15,7 @@ use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
     kernel::{self, Refusal, Whom},
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const NO_SPACE: Refusal = Refusal {
@@ -26,7 +26,7 @@ const NO_SPACE: Refusal = Refusal {
 
 pub(super) fn run(flavour: Flavour) -> Verdict {
     flavour.runtime()?.block_on(async {
-        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
         let address = listener.local_addr().during("local_addr")?;
         let mut client = echo::connect(address).await?;
         let (stream, _) = listener.accept().await.during("accept")?;
@@ -35,13 +35,13 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         let waiting = std::net::TcpStream::connect(address).during("connect")?;
 
         if let Err(why) = kernel::refuse(&NO_SPACE, Whom::Process) {
-            return Ok(Told::Skipped(format!("no filter of system calls is allowed: {why}")));
+            return Ok(Outcome::Skipped(format!("no filter of system calls is allowed: {why}")));
         }
         let before = kernel::open_descriptors();
         for _ in 0..20 {
-            refused("bind", TcpListener::bind(echo::HERE).await)?;
+            refused("bind", TcpListener::bind(echo::LOOPBACK).await)?;
             refused("connect", TcpStream::connect(address).await)?;
-            refused("bind of UDP", UdpSocket::bind(echo::HERE).await)?;
+            refused("bind of UDP", UdpSocket::bind(echo::LOOPBACK).await)?;
         }
         let accepted = time::timeout(PATIENCE, listener.accept()).await;
         refused("accept", accepted.map_err(|_| "accept waits instead of telling the error")?)?;
@@ -53,7 +53,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         }
         ensure!(!server.is_finished(), "the server of an old connection has ended");
         drop(waiting);
-        Ok(Told::Passed("61 refusals, and the old connection goes on".into()))
+        Ok(Outcome::Passed("61 refusals, and the old connection goes on".into()))
     })
 }
 

@@ -70,7 +70,7 @@ pub use self::{
 
 /// Repeats `attempt` until it returns anything but `ErrorKind::Interrupted`.
 #[inline]
-fn uninterrupted<T>(mut attempt: impl FnMut() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+fn retry_interrupted<T>(mut attempt: impl FnMut() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     loop {
         match attempt() {
             Poll::Ready(Err(error)) if error.kind() == ErrorKind::Interrupted => {}

@@ -7,7 +7,7 @@ use super::{
     number::{Big, Little, ReadNumber},
     reading::{Read, ReadExact, ReadInto},
     take::Take,
-    to_end::{Collecting, ReadToEnd, ReadToString},
+    to_end::{ReadToEnd, ReadToString, ReadToVec},
 };
 use crate::io::{AsyncRead, ReadBuf};
 
@@ -253,7 +253,7 @@ pub trait AsyncReadExt: AsyncRead {
     where
         Self: Unpin,
     {
-        ReadToEnd::new(self, Collecting::lent(buf))
+        ReadToEnd::new(self, ReadToVec::borrowed(buf))
     }
 
     /// Reads to the end of the source, appends the text to `dst`, and returns how many

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::BufMut;
 
-use super::uninterrupted;
+use super::retry_interrupted;
 use crate::io::{AsyncRead, ReadBuf, raw};
 
 future! {
@@ -85,7 +85,7 @@ pub(super) fn poll_fill<R: AsyncRead + Unpin + ?Sized>(
 ) -> Poll<io::Result<Reached>> {
     while buf.remaining() > 0 {
         let before = buf.remaining();
-        ready!(uninterrupted(|| Pin::new(&mut *reader).poll_read(cx, buf)))?;
+        ready!(retry_interrupted(|| Pin::new(&mut *reader).poll_read(cx, buf)))?;
         if buf.remaining() == before {
             return Poll::Ready(Ok(Reached::End));
         }

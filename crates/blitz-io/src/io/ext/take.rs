@@ -149,7 +149,7 @@ impl<R: AsyncRead> AsyncRead for Take<R> {
         }
         // A limit that exceeds `usize` cannot limit a buffer in memory.
         let limit = usize::try_from(*this.left).unwrap_or(usize::MAX);
-        let (polled, n) = buf.lend(limit, |part| this.reader.poll_read(cx, part));
+        let (polled, n) = buf.with_limit(limit, |part| this.reader.poll_read(cx, part));
         *this.left -= n as u64;
         polled
     }

@@ -13,8 +13,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{uninterrupted, until::IntoText};
-use crate::io::{AsyncRead, ReadBuf, raw::Filling};
+use super::{retry_interrupted, until::IntoText};
+use crate::io::{AsyncRead, ReadBuf, raw::VecReader};
 
 /// The least room for a read, and the size of the probe on the stack: the value of std and
 /// of Tokio.
@@ -22,21 +22,21 @@ const PROBE: usize = 32;
 
 /// A vector that is being filled up to the end of a source.
 #[derive(Debug)]
-pub(super) struct Collecting<'a> {
-    filling: Filling<'a>,
+pub(super) struct ReadToVec<'a> {
+    vec_reader: VecReader<'a>,
     /// The vector's length and capacity before the first read.
     length: usize,
     capacity: usize,
 }
 
-impl<'a> Collecting<'a> {
-    fn new(filling: Filling<'a>) -> Self {
-        let (length, capacity) = (filling.get().len(), filling.get().capacity());
-        Self { filling, length, capacity }
+impl<'a> ReadToVec<'a> {
+    fn new(vec_reader: VecReader<'a>) -> Self {
+        let (length, capacity) = (vec_reader.get().len(), vec_reader.get().capacity());
+        Self { vec_reader, length, capacity }
     }
 
-    pub(super) fn lent(vec: &'a mut Vec<u8>) -> Self {
-        Self::new(Filling::lent(vec))
+    pub(super) fn borrowed(vec: &'a mut Vec<u8>) -> Self {
+        Self::new(VecReader::borrowed(vec))
     }
 
     /// Reads to the end. Bytes read before an error or a wait are in the vector.
@@ -45,8 +45,8 @@ impl<'a> Collecting<'a> {
         reader: &mut R,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        while ready!(uninterrupted(|| self.poll_some(reader, cx)))? > 0 {}
-        Poll::Ready(Ok(self.filling.get().len() - self.length))
+        while ready!(retry_interrupted(|| self.poll_some(reader, cx)))? > 0 {}
+        Poll::Ready(Ok(self.vec_reader.get().len() - self.length))
     }
 
     /// Reads once, directly into the vector or through the probe on the stack.
@@ -55,14 +55,14 @@ impl<'a> Collecting<'a> {
         reader: &mut R,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let vec = self.filling.get();
+        let vec = self.vec_reader.get();
         if vec.capacity() - vec.len() < PROBE {
             if vec.capacity() == self.capacity && self.capacity >= PROBE {
                 return self.poll_probe(reader, cx);
             }
-            self.filling.get_mut().try_reserve(PROBE)?;
+            self.vec_reader.get_mut().try_reserve(PROBE)?;
         }
-        let (polled, n) = self.filling.append(|buf| Pin::new(reader).poll_read(cx, buf));
+        let (polled, n) = self.vec_reader.append(|buf| Pin::new(reader).poll_read(cx, buf));
         polled.map_ok(|()| n)
     }
 
@@ -75,14 +75,14 @@ impl<'a> Collecting<'a> {
         let mut bytes = [MaybeUninit::uninit(); PROBE];
         let mut probe = ReadBuf::uninit(&mut bytes);
         ready!(Pin::new(reader).poll_read(cx, &mut probe))?;
-        self.filling.get_mut().extend_from_slice(probe.filled());
+        self.vec_reader.get_mut().extend_from_slice(probe.filled());
         Poll::Ready(Ok(probe.filled().len()))
     }
 }
 
 future! {
     /// Future of [`read_to_end`](super::AsyncReadExt::read_to_end).
-    ReadToEnd<'a, R> { reader: &'a mut R, collecting: Collecting<'a> }
+    ReadToEnd<'a, R> { reader: &'a mut R, to_vec: ReadToVec<'a> }
 }
 
 impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToEnd<'_, R> {
@@ -90,13 +90,13 @@ impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToEnd<'_, R> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let this = self.project();
-        this.collecting.poll_all(&mut **this.reader, cx)
+        this.to_vec.poll_all(&mut **this.reader, cx)
     }
 }
 
 future! {
     /// Future of [`read_to_string`](super::AsyncReadExt::read_to_string).
-    ReadToString<'a, R> { reader: &'a mut R, collecting: Collecting<'a>, output: &'a mut String }
+    ReadToString<'a, R> { reader: &'a mut R, to_vec: ReadToVec<'a>, output: &'a mut String }
 }
 
 impl<'a, R: ?Sized> ReadToString<'a, R> {
@@ -104,7 +104,7 @@ impl<'a, R: ?Sized> ReadToString<'a, R> {
     /// text.
     pub(super) fn of(reader: &'a mut R, output: &'a mut String) -> Self {
         let bytes = mem::take(output).into_bytes();
-        Self::new(reader, Collecting::new(Filling::owned(bytes)), output)
+        Self::new(reader, ReadToVec::new(VecReader::owned(bytes)), output)
     }
 }
 
@@ -113,9 +113,9 @@ impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToString<'_, R> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let read = ready!(this.collecting.poll_all(&mut **this.reader, cx));
-        let bytes = mem::take(this.collecting.filling.get_mut());
-        let text = IntoText { bytes, length: mem::take(&mut this.collecting.length) };
+        let read = ready!(this.to_vec.poll_all(&mut **this.reader, cx));
+        let bytes = mem::take(this.to_vec.vec_reader.get_mut());
+        let text = IntoText { bytes, length: mem::take(&mut this.to_vec.length) };
         Poll::Ready(match read {
             Ok(_) => text.finish(this.output),
             Err(error) => {

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::uninterrupted;
+use super::retry_interrupted;
 use crate::io::{AsyncBufRead, raw};
 
 future! {
@@ -19,7 +19,7 @@ impl<'a, R: AsyncBufRead + Unpin + ?Sized> Future for FillBuf<'a, R> {
     type Output = io::Result<&'a [u8]>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&'a [u8]>> {
-        raw::show(self.project().reader, cx)
+        raw::poll_fill_buf_ref(self.project().reader, cx)
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn poll_until<R: AsyncBufRead + ?Sized>(
             let n = shown.read_until(delimiter, buf)?;
             Poll::Ready(Ok(n))
         };
-        let n = ready!(uninterrupted(attempt))?;
+        let n = ready!(retry_interrupted(attempt))?;
         reader.as_mut().consume(n);
         if n == 0 || buf.last() == Some(&delimiter) {
             return Poll::Ready(Ok(()));

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Buf;
 
-use super::uninterrupted;
+use super::retry_interrupted;
 use crate::io::AsyncWrite;
 
 /// The most chunks of a `Buf` written at a time: Tokio's value. The kernel accepts 1,024,
@@ -65,7 +65,7 @@ pub(super) fn poll_write_all<W: AsyncWrite + Unpin + ?Sized>(
     rest: &mut &[u8],
 ) -> Poll<io::Result<()>> {
     while !rest.is_empty() {
-        let n = ready!(uninterrupted(|| Pin::new(&mut *writer).poll_write(cx, rest)))?;
+        let n = ready!(retry_interrupted(|| Pin::new(&mut *writer).poll_write(cx, rest)))?;
         if n == 0 {
             return Poll::Ready(Err(ErrorKind::WriteZero.into()));
         }
@@ -103,7 +103,7 @@ impl<W: AsyncWrite + Unpin, B: Buf> Future for WriteAllBuf<'_, W, B> {
         let this = self.project();
         while this.buf.has_remaining() {
             let attempt = || poll_write_chunks(&mut **this.writer, cx, &mut **this.buf);
-            if ready!(uninterrupted(attempt))? == 0 {
+            if ready!(retry_interrupted(attempt))? == 0 {
                 return Poll::Ready(Err(ErrorKind::WriteZero.into()));
             }
         }

@@ -27,17 +27,17 @@ use crate::{
 
 /// The most bytes per job: Tokio's value. It bounds the memory of a stream, and the
 /// duration of one job.
-pub(super) const MOST: usize = 2 * 1024 * 1024;
+pub(super) const DEFAULT_MAX_BUF_SIZE: usize = 2 * 1024 * 1024;
 
 /// The result of a job: the device, the buffer, and the result of the call.
-type Done<D, B> = (D, B, io::Result<()>);
+type JobOutput<D, B> = (D, B, io::Result<()>);
 
-/// The fate of a write if its job is dropped before it ran.
+/// State of a write, which decides what happens if its job is dropped before it ran.
 ///
 /// The lock decides the race between the caller, which is about to report that the bytes
 /// are accepted, and the thread that drops the job.
 #[derive(Debug)]
-enum Fate<D, B> {
+enum WriteState<D, B> {
     /// The write has not returned yet: a job that is dropped writes nothing.
     Offered,
     /// The job was dropped before the write returned: the write returns an error.
@@ -46,27 +46,27 @@ enum Fate<D, B> {
     /// them.
     Accepted,
     /// A job that was dropped has written the bytes.
-    Done(Done<D, B>),
+    WrittenOnDrop(JobOutput<D, B>),
 }
 
-type Late<D, B> = Arc<Mutex<Fate<D, B>>>;
+type SharedWriteState<D, B> = Arc<Mutex<WriteState<D, B>>>;
 
-impl<D, B> Fate<D, B> {
+impl<D, B> WriteState<D, B> {
     /// Returns true if the job was not dropped: from now on its bytes are written in any case.
     #[must_use]
-    fn accept(late: &Late<D, B>) -> bool {
-        let mut fate = late.lock().unwrap_or_else(PoisonError::into_inner);
-        let accepted = !matches!(*fate, Self::Refused);
+    fn accept(write_state: &SharedWriteState<D, B>) -> bool {
+        let mut state = write_state.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = !matches!(*state, Self::Refused);
         if accepted {
-            *fate = Self::Accepted;
+            *state = Self::Accepted;
         }
         accepted
     }
 
-    fn take_done(late: &Late<D, B>) -> Option<Done<D, B>> {
-        let mut fate = late.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *fate, Self::Offered) {
-            Self::Done(done) => Some(done),
+    fn take_output(write_state: &SharedWriteState<D, B>) -> Option<JobOutput<D, B>> {
+        let mut state = write_state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, Self::Offered) {
+            Self::WrittenOnDrop(done) => Some(done),
             _ => None,
         }
     }
@@ -74,15 +74,15 @@ impl<D, B> Fate<D, B> {
 
 /// A device and its buffer, or the job that currently owns them.
 #[derive(Debug)]
-enum Whose<D, B> {
-    Ours(D, B),
-    Jobs(JoinHandle<Done<D, B>>, Option<Late<D, B>>),
+enum JobSlot<D, B> {
+    Idle(D, B),
+    Busy(JoinHandle<JobOutput<D, B>>, Option<SharedWriteState<D, B>>),
     /// The job has panicked, its runtime shut down before it ran, or no thread could be
     /// started for it.
     Lost,
 }
 
-impl<D: Send + 'static, B: Send + 'static> Whose<D, B> {
+impl<D: Send + 'static, B: Send + 'static> JobSlot<D, B> {
     /// Starts a job, unless one is in progress.
     ///
     /// # Errors
@@ -92,9 +92,9 @@ impl<D: Send + 'static, B: Send + 'static> Whose<D, B> {
     /// Panics if there is no runtime on this thread.
     fn begin(
         &mut self,
-        make: impl FnOnce(D, B) -> (Option<JoinHandle<Done<D, B>>>, Option<Late<D, B>>),
+        make: impl FnOnce(D, B) -> (Option<JoinHandle<JobOutput<D, B>>>, Option<SharedWriteState<D, B>>),
     ) -> io::Result<()> {
-        if matches!(self, Self::Jobs(..)) {
+        if matches!(self, Self::Busy(..)) {
             return Ok(());
         }
         // The panic and the error come before the device is taken out.
@@ -103,15 +103,15 @@ impl<D: Send + 'static, B: Send + 'static> Whose<D, B> {
             Ok(true) => return Err(shut_down_error()),
             Err(error) => panic!("{error}"),
         }
-        let Self::Ours(device, buffer) = std::mem::replace(self, Self::Lost) else {
+        let Self::Idle(device, buffer) = std::mem::replace(self, Self::Lost) else {
             return Err(io::Error::other(
                 "an earlier call was lost with its runtime, or for want of a thread: open the stream anew",
             ));
         };
-        let (job, late) = make(device, buffer);
+        let (job, write_state) = make(device, buffer);
         match job {
-            Some(job) if late.as_ref().is_none_or(Fate::accept) => {
-                *self = Self::Jobs(job, late);
+            Some(job) if write_state.as_ref().is_none_or(WriteState::accept) => {
+                *self = Self::Busy(job, write_state);
                 Ok(())
             }
             // The stream is lost with the job, as in Tokio.
@@ -120,14 +120,14 @@ impl<D: Send + 'static, B: Send + 'static> Whose<D, B> {
     }
 
     /// Waits for the job that is in progress, if there is one.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self::Jobs(job, late) = self else { return Poll::Ready(Ok(())) };
+    fn poll_job(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self::Busy(job, write_state) = self else { return Poll::Ready(Ok(())) };
         let ended = ready!(Pin::new(job).poll(cx));
-        let late = late.take();
+        let write_state = write_state.take();
         *self = Self::Lost;
-        let (device, buffer, result) =
-            ended.or_else(|why| late.as_ref().and_then(Fate::take_done).ok_or(why))?;
-        *self = Self::Ours(device, buffer);
+        let (device, buffer, result) = ended
+            .or_else(|why| write_state.as_ref().and_then(WriteState::take_output).ok_or(why))?;
+        *self = Self::Idle(device, buffer);
         Poll::Ready(result)
     }
 }
@@ -143,15 +143,15 @@ fn shut_down_error() -> io::Error {
 
 /// An asynchronous reader over one that blocks.
 #[derive(Debug)]
-pub(crate) struct Reading<R>(Whose<R, Window>);
+pub(crate) struct BlockingReader<R>(JobSlot<R, Window>);
 
-impl<R> Reading<R> {
+impl<R> BlockingReader<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self(Whose::Ours(reader, Window::new(0)))
+        Self(JobSlot::Idle(reader, Window::new(0)))
     }
 }
 
-impl<R: Read + Send + Unpin + 'static> AsyncRead for Reading<R> {
+impl<R: Read + Send + Unpin + 'static> AsyncRead for BlockingReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -161,9 +161,9 @@ impl<R: Read + Send + Unpin + 'static> AsyncRead for Reading<R> {
             return Poll::Ready(Ok(()));
         }
         let unit = ready!(budget::poll_proceed(cx));
-        let has_some = matches!(&self.0, Whose::Ours(_, window) if !window.is_empty());
+        let has_some = matches!(&self.0, JobSlot::Idle(_, window) if !window.is_empty());
         if !has_some {
-            let wanted = buf.remaining().min(MOST);
+            let wanted = buf.remaining().min(DEFAULT_MAX_BUF_SIZE);
             self.0.begin(|mut reader, mut window| {
                 let read = try_spawn_blocking(move || {
                     let result = window.read(&mut reader, wanted);
@@ -171,54 +171,55 @@ impl<R: Read + Send + Unpin + 'static> AsyncRead for Reading<R> {
                 });
                 (read, None)
             })?;
-            ready!(self.0.poll_end(cx))?;
+            ready!(self.0.poll_job(cx))?;
         }
-        if let Whose::Ours(_, window) = &mut self.0 {
-            hand_out(window, buf);
+        if let JobSlot::Idle(_, window) = &mut self.0 {
+            copy_buffered(window, buf);
         }
         unit.spend();
         Poll::Ready(Ok(()))
     }
 }
 
-fn hand_out(window: &mut Window, buf: &mut ReadBuf<'_>) {
-    let amount = window.held().len().min(buf.remaining());
-    buf.put_slice(&window.held()[..amount]);
+fn copy_buffered(window: &mut Window, buf: &mut ReadBuf<'_>) {
+    let amount = window.buffered().len().min(buf.remaining());
+    buf.put_slice(&window.buffered()[..amount]);
     window.take(amount);
 }
 
 /// An asynchronous writer over one that blocks.
 #[derive(Debug)]
-pub(crate) struct Writing<W> {
-    writer: Whose<W, Vec<u8>>,
+pub(crate) struct BlockingWriter<W> {
+    writer: JobSlot<W, Vec<u8>>,
     /// True if bytes were written since the last flush.
     unflushed: bool,
 }
 
-impl<W> Writing<W> {
+impl<W> BlockingWriter<W> {
     pub(crate) fn new(writer: W) -> Self {
-        Self { writer: Whose::Ours(writer, Vec::new()), unflushed: false }
+        Self { writer: JobSlot::Idle(writer, Vec::new()), unflushed: false }
     }
 }
 
-impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
+impl<W: Write + Send + Unpin + 'static> AsyncWrite for BlockingWriter<W> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.writer.poll_end(cx))?;
+        ready!(self.writer.poll_job(cx))?;
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
         let unit = ready!(budget::poll_proceed(cx));
-        let amount = buf.len().min(MOST);
+        let amount = buf.len().min(DEFAULT_MAX_BUF_SIZE);
         self.writer.begin(|writer, mut bytes| {
             bytes.clear();
             bytes.extend_from_slice(&buf[..amount]);
-            let late = Late::new(Mutex::new(Fate::Offered));
-            let chunk = Chunk { parts: Some((writer, bytes)), late: late.clone() };
-            (try_spawn_blocking(move || chunk.write()), Some(late))
+            let write_state = SharedWriteState::new(Mutex::new(WriteState::Offered));
+            let write_job =
+                WriteJob { parts: Some((writer, bytes)), write_state: write_state.clone() };
+            (try_spawn_blocking(move || write_job.write()), Some(write_state))
         })?;
         self.unflushed = true;
         unit.spend();
@@ -226,7 +227,7 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.writer.poll_end(cx))?;
+        ready!(self.writer.poll_job(cx))?;
         if !self.unflushed {
             return Poll::Ready(Ok(()));
         }
@@ -238,7 +239,7 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
             (flush, None)
         })?;
         self.unflushed = false;
-        self.writer.poll_end(cx)
+        self.writer.poll_job(cx)
     }
 
     /// Flushes the stream and does not close it, because the process may still need it.
@@ -250,33 +251,33 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for Writing<W> {
 /// Bytes for a job to write. Once the write has reported them as accepted they are written,
 /// even if the runtime shuts down before the job runs: the thread that drops the job writes
 /// them.
-struct Chunk<W: Write> {
+struct WriteJob<W: Write> {
     parts: Option<(W, Vec<u8>)>,
-    late: Late<W, Vec<u8>>,
+    write_state: SharedWriteState<W, Vec<u8>>,
 }
 
-impl<W: Write> Chunk<W> {
+impl<W: Write> WriteJob<W> {
     fn write(mut self) -> (W, Vec<u8>, io::Result<()>) {
-        let (mut writer, bytes) = self.parts.take().expect("a chunk is written once");
+        let (mut writer, bytes) = self.parts.take().expect("a write job runs once");
         let result = writer.write_all(&bytes);
         (writer, bytes, result)
     }
 }
 
-impl<W: Write> Drop for Chunk<W> {
+impl<W: Write> Drop for WriteJob<W> {
     fn drop(&mut self) {
         let Some((mut writer, bytes)) = self.parts.take() else { return };
         {
-            let mut fate = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*fate, Fate::Offered) {
-                *fate = Fate::Refused;
+            let mut state = self.write_state.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*state, WriteState::Offered) {
+                *state = WriteState::Refused;
                 return;
             }
         }
         let result = writer.write_all(&bytes);
         // The job ends after this, so the next call finds the result.
-        let mut fate = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        *fate = Fate::Done((writer, bytes, result));
+        let mut state = self.write_state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = WriteState::WrittenOnDrop((writer, bytes, result));
     }
 }
 
@@ -293,7 +294,7 @@ mod tests {
         task::{Context, Poll, Waker},
     };
 
-    use super::{MOST, Reading, Writing};
+    use super::{BlockingReader, BlockingWriter, DEFAULT_MAX_BUF_SIZE};
     use crate::{
         io::{AsyncRead, AsyncWrite, ReadBuf},
         runtime::{Builder, Runtime},
@@ -315,12 +316,12 @@ mod tests {
         }
     }
 
-    fn source() -> (Sender<io::Result<&'static [u8]>>, Reading<Source>) {
+    fn source() -> (Sender<io::Result<&'static [u8]>>, BlockingReader<Source>) {
         let (sender, receiver) = channel();
-        (sender, Reading::new(Source(receiver)))
+        (sender, BlockingReader::new(Source(receiver)))
     }
 
-    async fn read(reading: &mut Reading<Source>, size: usize) -> io::Result<Vec<u8>> {
+    async fn read(reading: &mut BlockingReader<Source>, size: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; size];
         let mut buf = ReadBuf::new(&mut bytes);
         poll_fn(|cx| Pin::new(&mut *reading).poll_read(cx, &mut buf)).await?;
@@ -388,18 +389,18 @@ mod tests {
         }
     }
 
-    async fn write(writing: &mut Writing<Target>, bytes: &[u8]) -> io::Result<usize> {
+    async fn write(writing: &mut BlockingWriter<Target>, bytes: &[u8]) -> io::Result<usize> {
         poll_fn(|cx| Pin::new(&mut *writing).poll_write(cx, bytes)).await
     }
 
-    async fn flush(writing: &mut Writing<Target>) -> io::Result<()> {
+    async fn flush(writing: &mut BlockingWriter<Target>) -> io::Result<()> {
         poll_fn(|cx| Pin::new(&mut *writing).poll_flush(cx)).await
     }
 
     #[test]
     fn chunks_are_written_whole_in_order_and_flushed_once() {
         let target = Target::new(false);
-        let mut writing = Writing::new(target.clone());
+        let mut writing = BlockingWriter::new(target.clone());
         runtime().block_on(async {
             flush(&mut writing).await.unwrap();
             assert_eq!(write(&mut writing, b"ab").await.unwrap(), 2);
@@ -415,18 +416,18 @@ mod tests {
     #[test]
     fn a_large_write_takes_what_one_job_may_hold() {
         let target = Target::new(false);
-        let mut writing = Writing::new(target.clone());
-        let bytes = vec![7; MOST + 1];
+        let mut writing = BlockingWriter::new(target.clone());
+        let bytes = vec![7; DEFAULT_MAX_BUF_SIZE + 1];
         runtime().block_on(async {
-            assert_eq!(write(&mut writing, &bytes).await.unwrap(), MOST);
+            assert_eq!(write(&mut writing, &bytes).await.unwrap(), DEFAULT_MAX_BUF_SIZE);
             flush(&mut writing).await.unwrap();
         });
-        assert_eq!(target.kept.lock().unwrap().len(), MOST);
+        assert_eq!(target.kept.lock().unwrap().len(), DEFAULT_MAX_BUF_SIZE);
     }
 
     #[test]
     fn the_error_of_a_write_is_told_to_the_next() {
-        let mut writing = Writing::new(Target::new(true));
+        let mut writing = BlockingWriter::new(Target::new(true));
         runtime().block_on(async {
             assert_eq!(write(&mut writing, b"ab").await.unwrap(), 2);
             let error = write(&mut writing, b"cd").await.unwrap_err();
@@ -439,7 +440,7 @@ mod tests {
     #[test]
     fn what_was_taken_is_written_also_if_the_runtime_ends_first() {
         let target = Target::new(false);
-        let mut writing = Writing::new(target.clone());
+        let mut writing = BlockingWriter::new(target.clone());
         let (open, gate) = channel::<()>();
         let runtime = runtime();
         runtime.block_on(async {
@@ -467,7 +468,7 @@ mod tests {
     #[test]
     fn a_runtime_that_has_ended_takes_no_more_and_says_so() {
         let target = Target::new(false);
-        let mut writing = Writing::new(target.clone());
+        let mut writing = BlockingWriter::new(target.clone());
         let ended = runtime();
         let handle = ended.handle().clone();
         ended.shutdown_background();
@@ -491,7 +492,7 @@ mod tests {
     #[test]
     fn a_stream_of_a_runtime_that_ended_says_so_for_ever() {
         let (_sender, mut reading) = source();
-        let poll = |reading: &mut Reading<Source>| {
+        let poll = |reading: &mut BlockingReader<Source>| {
             let mut bytes = [0; 1];
             let mut cx = Context::from_waker(Waker::noop());
             Pin::new(reading).poll_read(&mut cx, &mut ReadBuf::new(&mut bytes))

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{blocking::Reading, handles::handles};
+use super::{blocking::BlockingReader, handles::handles};
 use crate::io::{AsyncRead, ReadBuf};
 
 /// The standard input of the process; created by [`stdin`].
@@ -32,7 +32,7 @@ use crate::io::{AsyncRead, ReadBuf};
 /// ```
 #[derive(Debug)]
 pub struct Stdin {
-    reading: Reading<io::Stdin>,
+    inner: BlockingReader<io::Stdin>,
     std: io::Stdin,
 }
 
@@ -50,7 +50,7 @@ pub struct Stdin {
 /// # }).unwrap();
 /// ```
 pub fn stdin() -> Stdin {
-    Stdin { reading: Reading::new(io::stdin()), std: io::stdin() }
+    Stdin { inner: BlockingReader::new(io::stdin()), std: io::stdin() }
 }
 
 impl AsyncRead for Stdin {
@@ -59,7 +59,7 @@ impl AsyncRead for Stdin {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.reading).poll_read(cx, buf)
+        Pin::new(&mut self.inner).poll_read(cx, buf)
     }
 }
 

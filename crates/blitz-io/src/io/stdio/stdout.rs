@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    blocking::{MOST, Writing},
+    blocking::{BlockingWriter, DEFAULT_MAX_BUF_SIZE},
     handles::handles,
 };
 use crate::io::AsyncWrite;
@@ -38,7 +38,7 @@ use crate::io::AsyncWrite;
 /// ```
 #[derive(Debug)]
 pub struct Stdout {
-    writing: Writing<io::Stdout>,
+    inner: BlockingWriter<io::Stdout>,
     std: io::Stdout,
 }
 
@@ -55,7 +55,7 @@ pub struct Stdout {
 /// # }).unwrap();
 /// ```
 pub fn stdout() -> Stdout {
-    Stdout { writing: Writing::new(io::stdout()), std: io::stdout() }
+    Stdout { inner: BlockingWriter::new(io::stdout()), std: io::stdout() }
 }
 
 /// The standard error of the process; created by [`stderr`].
@@ -76,7 +76,7 @@ pub fn stdout() -> Stdout {
 /// ```
 #[derive(Debug)]
 pub struct Stderr {
-    writing: Writing<io::Stderr>,
+    inner: BlockingWriter<io::Stderr>,
     std: io::Stderr,
 }
 
@@ -93,13 +93,13 @@ pub struct Stderr {
 /// # }).unwrap();
 /// ```
 pub fn stderr() -> Stderr {
-    Stderr { writing: Writing::new(io::stderr()), std: io::stderr() }
+    Stderr { inner: BlockingWriter::new(io::stderr()), std: io::stderr() }
 }
 
 handles!(Stdout);
 handles!(Stderr);
 
-/// Implements `AsyncWrite` for a handle that has a field `writing`.
+/// Implements `AsyncWrite` for a handle that has a field `inner`.
 macro_rules! writes {
     ($name:ident) => {
         impl AsyncWrite for $name {
@@ -108,19 +108,23 @@ macro_rules! writes {
                 cx: &mut Context<'_>,
                 buf: &[u8],
             ) -> Poll<io::Result<usize>> {
-                let buf = if cfg!(windows) { in_characters(buf, MOST) } else { buf };
-                Pin::new(&mut self.writing).poll_write(cx, buf)
+                let buf = if cfg!(windows) {
+                    cut_at_char_boundary(buf, DEFAULT_MAX_BUF_SIZE)
+                } else {
+                    buf
+                };
+                Pin::new(&mut self.inner).poll_write(cx, buf)
             }
 
             fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.writing).poll_flush(cx)
+                Pin::new(&mut self.inner).poll_flush(cx)
             }
 
             fn poll_shutdown(
                 mut self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
             ) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.writing).poll_shutdown(cx)
+                Pin::new(&mut self.inner).poll_shutdown(cx)
             }
         }
     };
@@ -130,50 +134,50 @@ writes!(Stderr);
 
 /// The number of bytes at the start that decide whether the bytes are text: enough that
 /// other bytes hardly pass by chance; chosen, not measured.
-const LOOK: usize = 32;
+const UTF8_PROBE: usize = 32;
 
 /// Returns as much of `bytes` as one write may take.
 ///
 /// Text is not cut inside a character, because a Windows console refuses bytes that are not
 /// UTF-8.
-fn in_characters(bytes: &[u8], most: usize) -> &[u8] {
-    if bytes.len() <= most {
+fn cut_at_char_boundary(bytes: &[u8], limit: usize) -> &[u8] {
+    if bytes.len() <= limit {
         return bytes;
     }
-    let first = &bytes[..most.min(LOOK)];
+    let first = &bytes[..limit.min(UTF8_PROBE)];
     // An error without a length means a character that continues after these bytes.
     if std::str::from_utf8(first).is_err_and(|error| error.error_len().is_some()) {
-        return &bytes[..most];
+        return &bytes[..limit];
     }
     // A character has at most four bytes, and all but the first begin with the bits 10.
     let is_start = |at: &usize| bytes[*at] & 0b1100_0000 != 0b1000_0000;
-    let cut = (most.saturating_sub(3)..=most).rev().find(is_start);
-    &bytes[..cut.filter(|cut| *cut > 0).unwrap_or(most)]
+    let cut = (limit.saturating_sub(3)..=limit).rev().find(is_start);
+    &bytes[..cut.filter(|cut| *cut > 0).unwrap_or(limit)]
 }
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use super::in_characters;
+    use super::cut_at_char_boundary;
 
     #[test]
     fn text_is_cut_between_characters() {
         let text = "aé€😀".repeat(20);
-        for most in 4..text.len() {
-            let cut = in_characters(text.as_bytes(), most);
-            assert!(std::str::from_utf8(cut).is_ok(), "cut at {most}");
-            assert!(cut.len() <= most && cut.len() + 3 >= most, "no shorter than needed");
+        for limit in 4..text.len() {
+            let cut = cut_at_char_boundary(text.as_bytes(), limit);
+            assert!(std::str::from_utf8(cut).is_ok(), "cut at {limit}");
+            assert!(cut.len() <= limit && cut.len() + 3 >= limit, "no shorter than needed");
         }
-        assert_eq!(in_characters(b"abc", 3), b"abc");
+        assert_eq!(cut_at_char_boundary(b"abc", 3), b"abc");
     }
 
     #[test]
     fn other_bytes_are_cut_anywhere() {
         let bytes = [0xFF; 100];
-        assert_eq!(in_characters(&bytes, 64).len(), 64);
+        assert_eq!(cut_at_char_boundary(&bytes, 64).len(), 64);
         let stray = [0x80; 100];
-        assert_eq!(in_characters(&stray, 1).len(), 1);
+        assert_eq!(cut_at_char_boundary(&stray, 1).len(), 1);
         // Text first, then bytes of which none begins a character.
         let mixed = [[b'a'; 40], [0x80; 40]].concat();
-        assert_eq!(in_characters(&mixed, 60).len(), 60);
+        assert_eq!(cut_at_char_boundary(&mixed, 60).len(), 60);
     }
 }

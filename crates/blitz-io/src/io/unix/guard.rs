@@ -39,7 +39,7 @@ use crate::{engine::driver::readiness::ReadyEvent, io::Ready};
 #[must_use = "a guard says what becomes of the readiness: `try_io`, `clear_ready` or `retain_ready`"]
 pub struct AsyncFdReadyGuard<'a, T: AsRawFd> {
     async_fd: &'a AsyncFd<T>,
-    seen: Seen,
+    observed: ObservedReady,
 }
 
 /// Readiness of a descriptor that was observed and is not cleared yet, with mutable access
@@ -67,13 +67,13 @@ pub struct AsyncFdReadyGuard<'a, T: AsRawFd> {
 #[must_use = "a guard says what becomes of the readiness: `try_io`, `clear_ready` or `retain_ready`"]
 pub struct AsyncFdReadyMutGuard<'a, T: AsRawFd> {
     async_fd: &'a mut AsyncFd<T>,
-    seen: Seen,
+    observed: ObservedReady,
 }
 
 /// The readiness that was observed, less the part that this guard has cleared.
-struct Seen(Option<ReadyEvent>);
+struct ObservedReady(Option<ReadyEvent>);
 
-impl Seen {
+impl ObservedReady {
     fn ready(&self) -> Ready {
         self.0.as_ref().map_or(Ready::EMPTY, ReadyEvent::ready)
     }
@@ -94,7 +94,7 @@ impl Seen {
 }
 
 /// Converts the result of an operation for `try_io`: `WouldBlock` becomes a `TryIoError`.
-fn tried<R>(result: io::Result<R>) -> Result<io::Result<R>, TryIoError> {
+fn try_io_result<R>(result: io::Result<R>) -> Result<io::Result<R>, TryIoError> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(TryIoError(())),
         result => Ok(result),
@@ -128,7 +128,7 @@ macro_rules! common {
         /// # }).unwrap();
         /// ```
         pub fn clear_ready(&mut self) {
-            self.seen.clear(&*self.async_fd);
+            self.observed.clear(&*self.async_fd);
         }
 
         /// Marks the descriptor as not ready, for the part of the readiness that is in
@@ -153,7 +153,7 @@ macro_rules! common {
         /// # }).unwrap();
         /// ```
         pub fn clear_ready_matching(&mut self, ready: Ready) {
-            self.seen.clear_matching(&*self.async_fd, ready);
+            self.observed.clear_matching(&*self.async_fd, ready);
         }
 
         /// Keeps the readiness. Dropping the guard has the same effect; this method states
@@ -199,14 +199,14 @@ macro_rules! common {
         /// # }).unwrap();
         /// ```
         pub fn ready(&self) -> Ready {
-            self.seen.ready()
+            self.observed.ready()
         }
     };
 }
 
 impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
     pub(super) fn new(async_fd: &'a AsyncFd<Inner>, event: ReadyEvent) -> Self {
-        Self { async_fd, seen: Seen(Some(event)) }
+        Self { async_fd, observed: ObservedReady(Some(event)) }
     }
 
     common!();
@@ -226,7 +226,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
         &mut self,
         f: impl FnOnce(&'a AsyncFd<Inner>) -> io::Result<R>,
     ) -> Result<io::Result<R>, TryIoError> {
-        tried(f(self.async_fd)).inspect_err(|_| self.clear_ready())
+        try_io_result(f(self.async_fd)).inspect_err(|_| self.clear_ready())
     }
 
     /// Returns a reference to the [`AsyncFd`].
@@ -276,7 +276,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyGuard<'a, Inner> {
 
 impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
     pub(super) fn new(async_fd: &'a mut AsyncFd<Inner>, event: ReadyEvent) -> Self {
-        Self { async_fd, seen: Seen(Some(event)) }
+        Self { async_fd, observed: ObservedReady(Some(event)) }
     }
 
     common!();
@@ -311,7 +311,7 @@ impl<'a, Inner: AsRawFd> AsyncFdReadyMutGuard<'a, Inner> {
         &mut self,
         f: impl FnOnce(&mut AsyncFd<Inner>) -> io::Result<R>,
     ) -> Result<io::Result<R>, TryIoError> {
-        tried(f(self.async_fd)).inspect_err(|_| self.clear_ready())
+        try_io_result(f(self.async_fd)).inspect_err(|_| self.clear_ready())
     }
 
     /// Returns a reference to the [`AsyncFd`].

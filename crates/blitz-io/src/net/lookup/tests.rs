@@ -17,7 +17,7 @@ use std::{
     vec,
 };
 
-use super::seats;
+use super::max_lookups;
 use crate::{
     net::lookup_host,
     runtime::{Builder, Runtime},
@@ -38,7 +38,7 @@ fn domains() -> &'static Mutex<HashMap<String, Arc<Domain>>> {
     DOMAINS.get_or_init(Mutex::default)
 }
 
-/// Resolves `host` for `ask_system`, in place of the system, if the host belongs to a test.
+/// Resolves `host` for `call_resolver`, in place of the system, if the host belongs to a test.
 pub(super) fn injected(host: &str, port: u16) -> Option<io::Result<vec::IntoIter<SocketAddr>>> {
     let name = host.strip_suffix(".injected")?.rsplit('.').next()?.to_owned();
     let domain = domains().lock().unwrap().get(&name)?.clone();
@@ -48,7 +48,7 @@ pub(super) fn injected(host: &str, port: u16) -> Option<io::Result<vec::IntoIter
     let state = domain.changed.wait_while(state, |state| !state.1).unwrap();
     drop(state);
     if host.starts_with("unknown.") {
-        return Some(Err(io::Error::new(io::ErrorKind::NotFound, "nobody knows it")));
+        return Some(Err(io::Error::new(io::ErrorKind::NotFound, "no such host")));
     }
     Some(Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))].into_iter()))
 }
@@ -61,18 +61,18 @@ impl Domain {
     }
 
     /// Lets the resolver return, from now on.
-    fn answer(&self) {
+    fn let_return(&self) {
         self.state.lock().unwrap().1 = true;
         self.changed.notify_all();
     }
 
     /// Waits until the resolver was called `count` times.
-    fn until_asked(&self, count: usize) {
+    fn wait_for_calls(&self, count: usize) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| state.0.len() < count).unwrap());
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn called_hosts(&self) -> Vec<String> {
         self.state.lock().unwrap().0.clone()
     }
 }
@@ -98,7 +98,7 @@ fn begin(lookup: impl Future) -> bool {
 
 #[test]
 fn look_ups_have_a_quarter_of_the_threads_and_at_least_one() {
-    assert_eq!([1, 3, 4, 8, 512].map(seats), [1, 1, 1, 2, 128]);
+    assert_eq!([1, 3, 4, 8, 512].map(max_lookups), [1, 1, 1, 2, 128]);
 }
 
 #[test]
@@ -121,16 +121,16 @@ fn what_is_no_name_needs_no_thread() {
 }
 
 #[test]
-fn an_answer_and_an_error_come_from_the_system() {
+fn a_result_and_an_error_come_from_the_resolver() {
     let domain = Domain::new("answers");
-    domain.answer();
+    domain.let_return();
     let rt = runtime(4);
     let found = rt.block_on(find("known.answers.injected".to_owned())).unwrap();
     assert_eq!(found, [SocketAddr::from((Ipv4Addr::LOCALHOST, 80))]);
     let error = rt.block_on(find("unknown.answers.injected".to_owned())).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     let text = error.to_string();
-    assert!(text.contains("`unknown.answers.injected:80`: nobody knows it"), "{text}");
+    assert!(text.contains("`unknown.answers.injected:80`: no such host"), "{text}");
 }
 
 #[test]
@@ -142,15 +142,15 @@ fn a_drop_or_time_out_frees_the_caller_at_once() {
         assert!(!begin(stuck.as_mut()), "it waits");
         // A thread must be in the resolver first, because a look-up that is dropped before its
         // turn is never started.
-        domain.until_asked(1);
+        domain.wait_for_calls(1);
         assert!(crate::time::timeout(Duration::from_millis(1), stuck).await.is_err());
         assert!(!begin(find("b.stuck.injected".to_owned())), "in line, and dropped");
-        // The caller continues here while the only seat is still taken.
-        domain.answer();
-        // The result that no caller waited for has returned the seat.
+        // The caller continues here while the only permit is still taken.
+        domain.let_return();
+        // The result that no caller waited for has returned the permit.
         find("c.stuck.injected".to_owned()).await.unwrap();
     });
-    assert_eq!(domain.asked(), ["a.stuck.injected", "c.stuck.injected"]);
+    assert_eq!(domain.called_hosts(), ["a.stuck.injected", "c.stuck.injected"]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn stuck_lookups_leave_threads_for_other_work() {
     let domain = Domain::new("many");
     let rt = runtime(8);
     let lookups: Vec<_> = (0..20).map(|n| rt.spawn(find(format!("n{n}.many.injected")))).collect();
-    domain.until_asked(2);
+    domain.wait_for_calls(2);
     // All the other threads are available for other work, at the same time.
     let meeting = Arc::new(std::sync::Barrier::new(6));
     let others: Vec<_> = (0..6)
@@ -170,16 +170,16 @@ fn stuck_lookups_leave_threads_for_other_work() {
     for other in others {
         rt.block_on(other).unwrap();
     }
-    assert_eq!(domain.asked().len(), 2, "a third thread looks up");
-    domain.answer();
+    assert_eq!(domain.called_hosts().len(), 2, "a third thread looks up");
+    domain.let_return();
     for lookup in lookups {
         assert_eq!(rt.block_on(lookup).unwrap().unwrap().len(), 1);
     }
-    assert_eq!(domain.asked().len(), 20, "each was asked once");
+    assert_eq!(domain.called_hosts().len(), 20, "each was asked once");
 }
 
 #[test]
-fn those_in_line_are_asked_in_order() {
+fn lookups_that_wait_start_in_order() {
     let domain = Domain::new("order");
     let rt = runtime(1);
     let names: Vec<_> = (0..10).map(|n| format!("n{n}.order.injected")).collect();
@@ -188,19 +188,19 @@ fn those_in_line_are_asked_in_order() {
         for lookup in &mut lookups {
             assert!(!begin(lookup.as_mut()));
         }
-        domain.until_asked(1);
-        domain.answer();
+        domain.wait_for_calls(1);
+        domain.let_return();
         // The order in which callers await the look-ups does not matter: only the queue's order
         // does.
-        for answer in crate::future::join_all(lookups.into_iter().rev()).await {
-            answer.unwrap();
+        for let_return in crate::future::join_all(lookups.into_iter().rev()).await {
+            let_return.unwrap();
         }
     });
-    assert_eq!(domain.asked(), names);
+    assert_eq!(domain.called_hosts(), names);
 }
 
 #[test]
-fn a_lookup_that_leaves_the_line_is_never_asked() {
+fn a_lookup_that_stops_waiting_never_starts() {
     let domain = Domain::new("leaves");
     let rt = runtime(1);
     rt.block_on(async {
@@ -210,22 +210,22 @@ fn a_lookup_that_leaves_the_line_is_never_asked() {
         for lookup in [&mut first, &mut gone, &mut last] {
             assert!(!begin(lookup.as_mut()));
         }
-        domain.until_asked(1);
+        domain.wait_for_calls(1);
         drop(gone);
-        domain.answer();
+        domain.let_return();
         first.await.unwrap();
         last.await.unwrap();
     });
-    assert_eq!(domain.asked(), ["first.leaves.injected", "last.leaves.injected"]);
+    assert_eq!(domain.called_hosts(), ["first.leaves.injected", "last.leaves.injected"]);
 }
 
 #[test]
-fn a_lookup_that_no_thread_has_taken_is_not_asked_after_a_drop() {
+fn a_lookup_that_no_thread_has_taken_never_starts_after_a_drop() {
     let domain = Domain::new("queued");
-    domain.answer();
+    domain.let_return();
     let rt = runtime(1);
     let (go_on, wait) = std::sync::mpsc::channel();
-    // The only thread is busy, so the look-up has a seat and waits for the thread.
+    // The only thread is busy, so the look-up has a permit and waits for the thread.
     let busy = rt.spawn_blocking(move || wait.recv());
     rt.block_on(async {
         assert!(!begin(find("gone.queued.injected".to_owned())));
@@ -233,11 +233,11 @@ fn a_lookup_that_no_thread_has_taken_is_not_asked_after_a_drop() {
         busy.await.unwrap().unwrap();
         find("last.queued.injected".to_owned()).await.unwrap();
     });
-    assert_eq!(domain.asked(), ["last.queued.injected"]);
+    assert_eq!(domain.called_hosts(), ["last.queued.injected"]);
 }
 
 #[test]
-fn a_shutdown_ends_the_wait_of_those_in_line() {
+fn a_shutdown_ends_the_wait_of_lookups() {
     let domain = Domain::new("ends");
     let rt = runtime(1);
     let handle = rt.handle().clone();
@@ -247,7 +247,7 @@ fn a_shutdown_ends_the_wait_of_those_in_line() {
         let _inside = handle.enter();
         assert!(!begin(first.as_mut()) && !begin(second.as_mut()));
     }
-    domain.until_asked(1);
+    domain.wait_for_calls(1);
     rt.shutdown_background();
     // Polled outside of the runtime, because the look-up needs nothing of it any more.
     let poll = second.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -258,9 +258,9 @@ fn a_shutdown_ends_the_wait_of_those_in_line() {
     let mut third = Box::pin(find("third.ends.injected".to_owned()));
     let poll = third.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(poll, Poll::Ready(Err(_))));
-    domain.answer();
+    domain.let_return();
     assert_eq!(handle.block_on(first).unwrap().len(), 1, "what was asked is answered");
-    assert_eq!(domain.asked(), ["first.ends.injected"]);
+    assert_eq!(domain.called_hosts(), ["first.ends.injected"]);
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn a_lookup_may_be_leaked() {
         let mut leaked = Box::pin(find("leaked.leaked.injected".to_owned()));
         assert!(!begin(leaked.as_mut()));
         std::mem::forget(leaked);
-        domain.until_asked(1);
-        domain.answer();
+        domain.wait_for_calls(1);
+        domain.let_return();
         find("next.leaked.injected".to_owned()).await.unwrap();
     });
 }
@@ -306,11 +306,11 @@ fn a_stuck_lookup_is_named_at_shutdown() {
     let domain = Domain::new("named");
     let rt = runtime(4);
     drop(rt.spawn(find("a.named.injected".to_owned())));
-    domain.until_asked(1);
+    domain.wait_for_calls(1);
     let opener = thread::spawn(move || {
         // Waits until the parent has read the report that the shutdown waits for the look-up.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-        domain.answer();
+        domain.let_return();
     });
     drop(rt);
     opener.join().unwrap();
@@ -321,11 +321,11 @@ fn a_lookup_shows_by_name_in_a_dump() {
     let domain = Domain::new("dumped");
     let rt = runtime(4);
     let lookup = rt.spawn(find("a.dumped.injected".to_owned()));
-    domain.until_asked(1);
+    domain.wait_for_calls(1);
     let dump = rt.handle().dump_now();
     let names: Vec<_> = dump.tasks().iter().filter_map(|task| task.name()).collect();
     assert_eq!(names, ["look-up of `a.dumped.injected`"]);
-    domain.answer();
+    domain.let_return();
     rt.block_on(lookup).unwrap().unwrap();
     rt.block_on(task::yield_now());
 }

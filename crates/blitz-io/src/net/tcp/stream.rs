@@ -25,7 +25,7 @@ use crate::{
         error,
         evented::Evented,
         raw::Destination,
-        transfer::{PEEK, uninterrupted},
+        transfer::{PEEK, retry_interrupted},
     },
 };
 
@@ -140,7 +140,7 @@ impl TcpStream {
 
     /// Registers a socket that was accepted.
     pub(super) fn accepted(socket: net::TcpStream) -> io::Result<TcpStream> {
-        Ok(TcpStream { io: Evented::new_open(socket, Ready::READABLE | Ready::WRITABLE)? })
+        Ok(TcpStream { io: Evented::new_ready(socket, Ready::READABLE | Ready::WRITABLE)? })
     }
 
     /// Shuts down the write direction. A connection that is gone already is no error.
@@ -415,7 +415,7 @@ impl TcpStream {
 
 /// Receives bytes without removing them from the stream.
 fn peek(io: &net::TcpStream, into: &mut (impl Destination + ?Sized)) -> io::Result<usize> {
-    into.take_in(|room| uninterrupted(|| room.recv(&SockRef::from(io), PEEK)))
+    into.fill_from(|room| retry_interrupted(|| room.recv(&SockRef::from(io), PEEK)))
 }
 
 async_read!(TcpStream);

@@ -21,7 +21,7 @@ use crate::{
     net::{
         evented::{self, Evented},
         raw::Destination,
-        transfer::{Datagrams, PLAIN},
+        transfer::{Datagrams, NO_FLAGS},
     },
 };
 
@@ -134,8 +134,8 @@ impl UnixDatagram {
     #[track_caller]
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
         let (one, other) = evented::open_pair(Type::DGRAM)?;
-        let one = Evented::new_open(one.into(), Ready::WRITABLE)?;
-        let other = Evented::new_open(other.into(), Ready::WRITABLE)?;
+        let one = Evented::new_ready(one.into(), Ready::WRITABLE)?;
+        let other = Evented::new_ready(other.into(), Ready::WRITABLE)?;
         Ok((UnixDatagram { io: one }, UnixDatagram { io: other }))
     }
 

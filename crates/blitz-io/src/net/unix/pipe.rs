@@ -331,7 +331,7 @@ macro_rules! end_methods {
             #[doc = concat!("assert_eq!(", $this, ".try_io(|| Ok(7))?, 7);")]
             #[doc = example_end!()]
             pub fn try_io<R>(&self, f: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-                self.io.try_io_of_user($interest, f)
+                self.io.user_try_io($interest, f)
             }
 
             /// Removes this end from its runtime and returns its descriptor, in blocking mode.

@@ -132,7 +132,7 @@ impl UnixStream {
 
     /// Registers a socket that was accepted.
     pub(super) fn accepted(socket: net::UnixStream) -> io::Result<UnixStream> {
-        Ok(UnixStream { io: Evented::new_open(socket, Ready::READABLE | Ready::WRITABLE)? })
+        Ok(UnixStream { io: Evented::new_ready(socket, Ready::READABLE | Ready::WRITABLE)? })
     }
 
     /// Creates two sockets that are connected to each other.
@@ -151,8 +151,8 @@ impl UnixStream {
     #[track_caller]
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
         let (one, other) = evented::open_pair(Type::STREAM)?;
-        let one = Evented::new_open(one.into(), Ready::WRITABLE)?;
-        let other = Evented::new_open(other.into(), Ready::WRITABLE)?;
+        let one = Evented::new_ready(one.into(), Ready::WRITABLE)?;
+        let other = Evented::new_ready(other.into(), Ready::WRITABLE)?;
         Ok((UnixStream { io: one }, UnixStream { io: other }))
     }
 

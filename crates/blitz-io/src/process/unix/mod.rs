@@ -3,7 +3,7 @@
 //! - [`pidfd`]: a descriptor that becomes readable when the child exits (Linux).
 //! - [`reaper`]: the thread that reaps children that were dropped.
 //!
-//! # Who has a child
+//! # Ownership of a child
 //! A child process is owned by its `Child` until that is dropped, then by the reaper thread. The
 //! descriptor is closed with the `Child`, so a dropped child costs no descriptor, however long it
 //! runs.
@@ -33,17 +33,17 @@ use crate::signal::unix::{Signal, SignalKind, signal};
 
 /// A child, and the means by which its exit is noticed.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedChild {
     /// `None` only while `drop` runs.
     child: Option<StdChild>,
-    by: Option<By>,
+    exit_source: Option<ExitSource>,
     kill_on_drop: bool,
     /// True once the child was waited for.
     is_reaped: bool,
 }
 
 #[derive(Debug)]
-pub(super) enum By {
+pub(super) enum ExitSource {
     Pidfd(Pidfd),
     /// `SIGCHLD`, a single signal for any number of children.
     Signal(Signal),
@@ -52,55 +52,55 @@ pub(super) enum By {
 }
 
 /// Starts to watch a child, in the runtime of this thread.
-fn watch(child: &StdChild) -> io::Result<By> {
+fn watch(child: &StdChild) -> io::Result<ExitSource> {
     match Pidfd::of(child) {
-        Some(pidfd) => Ok(By::Pidfd(pidfd)),
-        None => Ok(By::Signal(signal(SignalKind::child())?)),
+        Some(pidfd) => Ok(ExitSource::Pidfd(pidfd)),
+        None => Ok(ExitSource::Signal(signal(SignalKind::child())?)),
     }
 }
 
 /// Panic message for a missing child, which is present from `new` to `drop`.
-const HERE: &str = "a child leaves only with its owner";
+const NO_CHILD: &str = "a child leaves only with its owner";
 
-impl Watched {
+impl WatchedChild {
     /// Starts to watch a child, in the runtime of this thread, if that is possible now.
     #[allow(clippy::unnecessary_wraps, reason = "Windows can fail")]
-    pub(super) fn watch(child: &StdChild) -> io::Result<By> {
-        Ok(watch(child).unwrap_or(By::Nothing))
+    pub(super) fn watch(child: &StdChild) -> io::Result<ExitSource> {
+        Ok(watch(child).unwrap_or(ExitSource::Nothing))
     }
 
-    pub(super) fn new(child: StdChild, by: By, kill_on_drop: bool) -> Self {
-        Self { child: Some(child), by: Some(by), kill_on_drop, is_reaped: false }
+    pub(super) fn new(child: StdChild, exit_source: ExitSource, kill_on_drop: bool) -> Self {
+        Self { child: Some(child), exit_source: Some(exit_source), kill_on_drop, is_reaped: false }
     }
 
     pub(super) fn child(&self) -> &StdChild {
-        self.child.as_ref().expect(HERE)
+        self.child.as_ref().expect(NO_CHILD)
     }
 
     pub(super) fn kill(&mut self) -> io::Result<()> {
-        self.child.as_mut().expect(HERE).kill()
+        self.child.as_mut().expect(NO_CHILD).kill()
     }
 
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        let status = self.child.as_mut().expect(HERE).try_wait()?;
+        let status = self.child.as_mut().expect(NO_CHILD).try_wait()?;
         self.is_reaped |= status.is_some();
         Ok(status)
     }
 
-    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
-        let child = self.child.as_mut().expect(HERE);
-        if let Some(By::Nothing) = self.by {
+    pub(super) fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
+        let child = self.child.as_mut().expect(NO_CHILD);
+        if let Some(ExitSource::Nothing) = self.exit_source {
             // A child that has exited does not have to be watched.
             if let Some(status) = child.try_wait()? {
                 self.is_reaped = true;
                 return Poll::Ready(Ok(status));
             }
-            self.by = Some(watch_late(child)?);
+            self.exit_source = Some(watch_late(child)?);
         }
-        let status = match self.by.as_mut().expect(HERE) {
-            By::Pidfd(pidfd) => pidfd.poll_end(cx, child),
-            By::Signal(signal) => poll_by_signal(cx, signal, child),
-            By::Nothing => Poll::Ready(Err(unheard())),
+        let status = match self.exit_source.as_mut().expect(NO_CHILD) {
+            ExitSource::Pidfd(pidfd) => pidfd.poll_exit(cx, child),
+            ExitSource::Signal(signal) => poll_by_signal(cx, signal, child),
+            ExitSource::Nothing => Poll::Ready(Err(no_exit_source())),
         };
         self.is_reaped |= matches!(status, Poll::Ready(Ok(_)));
         status
@@ -109,9 +109,9 @@ impl Watched {
 
 /// Starts to watch a child that could not be watched when it was started.
 #[cold]
-fn watch_late(child: &mut StdChild) -> io::Result<By> {
+fn watch_late(child: &mut StdChild) -> io::Result<ExitSource> {
     if crate::runtime::context::with_io_driver(|_| ()).is_none() {
-        return Err(unheard());
+        return Err(no_exit_source());
     }
     watch(child)
 }
@@ -124,29 +124,32 @@ fn poll_by_signal(
     child: &mut StdChild,
 ) -> Poll<io::Result<ExitStatus>> {
     loop {
-        let told = signal.poll_recv(cx);
+        let received = signal.poll_recv(cx);
         if let Some(status) = child.try_wait()? {
             return Poll::Ready(Ok(status));
         }
-        match told {
+        match received {
             Poll::Ready(Some(())) => {}
-            Poll::Ready(None) => return Poll::Ready(Err(unheard())),
+            Poll::Ready(None) => return Poll::Ready(Err(no_exit_source())),
             Poll::Pending => return Poll::Pending,
         }
     }
 }
 
 #[cold]
-fn unheard() -> io::Error {
+fn no_exit_source() -> io::Error {
     io::Error::other(
-        "this runtime cannot hear of the ends of children: there are no descriptors left, so \
+        "this runtime cannot be notified when a child exits: there are no descriptors left, so \
          close some",
     )
 }
 
-impl Drop for Watched {
+impl Drop for WatchedChild {
     fn drop(&mut self) {
-        let (Some(mut child), Some(by)) = (self.child.take(), self.by.take()) else { return };
+        let (Some(mut child), Some(exit_source)) = (self.child.take(), self.exit_source.take())
+        else {
+            return;
+        };
         if self.is_reaped {
             return;
         }
@@ -161,12 +164,12 @@ impl Drop for Watched {
             return;
         }
         // Dropped first, because the reaper thread may need the descriptor.
-        drop(by);
+        drop(exit_source);
         abandon(child);
     }
 }
 
 /// Hands a child that nothing else watches to the reaper thread.
 pub(super) fn abandon(child: StdChild) {
-    reaper::adopt(child);
+    reaper::reap_in_background(child);
 }

@@ -46,7 +46,7 @@ impl Pidfd {
 
     /// Waits until the child has exited. Checks the child after each event, because the event for a
     /// traced child may come before its parent can wait for it.
-    pub(super) fn poll_end(
+    pub(super) fn poll_exit(
         &mut self,
         cx: &mut Context<'_>,
         child: &mut StdChild,
@@ -59,7 +59,7 @@ impl Pidfd {
                     }
                     self.registration.clear_readiness(event);
                 }
-                Err(ended) => self.move_here(ended)?,
+                Err(ended) => self.move_to_current_runtime(ended)?,
             }
         }
     }
@@ -67,7 +67,7 @@ impl Pidfd {
     /// Registers with the runtime of this thread, if there is one, after the old driver has shut
     /// down.
     #[cold]
-    fn move_here(&mut self, ended: io::Error) -> io::Result<()> {
+    fn move_to_current_runtime(&mut self, ended: io::Error) -> io::Result<()> {
         let Some(driver) = context::with_io_driver(|driver| driver.clone()) else {
             return Err(ended);
         };

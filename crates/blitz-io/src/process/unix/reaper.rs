@@ -12,17 +12,17 @@
 //!
 //! # Protocol
 //! ```text
-//! who brings a child                   the thread
+//! thread that drops a child            reaper thread
 //! B1 queues it, under the lock         R1 takes what is queued, under the lock; if that is
-//! B2 nobody runs: RUNS, starts one        nothing and it has none: not RUNS any more, ends
+//! B2 none is running: starts one          nothing and it has none: is not running, ends
 //!    else: notifies                    R2 waits for its children that have ended
 //!                                      R3 sleeps until it is notified
 //! a child that ends                    R4 resets the notifier; fence; goes to R1
-//! E1 has ended
+//! E1 has exited
 //! E2 SIGCHLD: counts; fence; notifies
 //!    a notifier that is idle
 //! ```
-//! A child is brought by the thread that drops it. B1 and R1 are under one lock: either the reaper
+//! A child is queued by the thread that drops it. B1 and R1 are under one lock: either the reaper
 //! thread takes the child, or B2 finds that no thread runs. An exit before R2 is seen by R2. After
 //! an exit later than R2, either E2 finds the notifier idle and notifies it, which ends R3; or the
 //! notifier is NOTIFIED, and then its pipe has a byte already, or R4 follows with its fence, after
@@ -42,8 +42,8 @@
 //!
 //! # Checked by
 //! `an_end_against_the_sleep_is_seen`, `a_child_against_the_end_of_the_thread_is_taken`,
-//! `two_who_bring_start_one_thread`; weakened as `reaper_looks_again`, `reaper_ends_locked`,
-//! `reaper_bring_rings`.
+//! `two_drops_start_one_thread`; weakened as `reaper_checks_again`, `reaper_ends_locked`,
+//! `reaper_push_unparks`.
 
 #![forbid(unsafe_code)]
 
@@ -61,92 +61,92 @@ use crate::{
 };
 
 /// A child that the reaper is responsible for.
-pub(super) trait Ward {
+pub(super) trait Reap {
     /// Reaps the child if it has exited, and returns true if so.
     fn reap(&mut self) -> bool;
 
-    /// Reaps the children that have exited, and removes them from `wards`.
-    fn reap_ended(wards: &mut Vec<Self>)
+    /// Reaps the children that have exited, and removes them from `children`.
+    fn reap_exited(children: &mut Vec<Self>)
     where
         Self: Sized,
     {
-        wards.retain_mut(|ward| !ward.reap());
+        children.retain_mut(|child| !child.reap());
     }
 }
 
 /// The means by which the reaper thread sleeps and is woken.
-pub(super) trait Bed {
+pub(super) trait Park {
     /// Sleeps until woken, or until a child may have exited. An event before the return is visible
     /// to a check after it; a later event ends the next sleep.
-    fn sleep(&self);
+    fn park(&self);
 
-    fn wake(&self);
+    fn unpark(&self);
 }
 
 /// Queue of dropped children, and the state of the thread that takes them.
-pub(super) struct Nursery<W, B> {
+pub(super) struct ReaperQueue<W, B> {
     state: Mutex<State<W, B>>,
 }
 
 struct State<W, B> {
     queue: Vec<W>,
     /// How to wake the running thread; `None` until it has taken its first child.
-    bed: Option<B>,
-    runs: bool,
+    parker: Option<B>,
+    is_running: bool,
 }
 
-impl<W: Ward, B: Bed + Clone> Nursery<W, B> {
+impl<W: Reap, B: Park + Clone> ReaperQueue<W, B> {
     pub(super) fn new() -> Self {
-        Self { state: Mutex::new(State { queue: Vec::new(), bed: None, runs: false }) }
+        Self { state: Mutex::new(State { queue: Vec::new(), parker: None, is_running: false }) }
     }
 
     /// Queues a child (B1 and B2). Returns true if the caller must start a thread that calls `run`.
     #[must_use]
-    pub(super) fn bring(&self, ward: W) -> bool {
+    pub(super) fn push(&self, child: W) -> bool {
         let mut state = lock(&self.state);
-        state.queue.push(ward);
-        if !state.runs {
-            state.runs = true;
+        state.queue.push(child);
+        if !state.is_running {
+            state.is_running = true;
             return true;
         }
-        // A thread without a bed here takes what is queued before it sleeps.
-        let bed = state.bed.clone();
+        // A thread that has not stored its parker yet takes what is queued before it sleeps.
+        let parker = state.parker.clone();
         drop(state);
-        if let Some(bed) = bed
-            && !weakened!("reaper_bring_rings")
+        if let Some(parker) = parker
+            && !weakened!("reaper_push_unparks")
         {
-            bed.wake();
+            parker.unpark();
         }
         false
     }
 
     /// Records that no thread could be started, and reaps queued children that have exited. The
-    /// others stay queued until the next child is brought.
-    pub(super) fn give_up(&self) {
+    /// others stay queued until the next child is pushed.
+    pub(super) fn start_failed(&self) {
         let mut state = lock(&self.state);
-        state.runs = false;
-        state.queue.retain_mut(|ward| !ward.reap());
+        state.is_running = false;
+        state.queue.retain_mut(|child| !child.reap());
     }
 
     /// Runs the reaper thread: R1 to R4.
-    pub(super) fn run(&self, bed: B) {
-        let mut wards = Vec::new();
-        while self.take(&mut wards, &bed) {
+    pub(super) fn run(&self, parker: B) {
+        let mut children = Vec::new();
+        while self.take(&mut children, &parker) {
             // R2: reaps the children that have exited.
-            W::reap_ended(&mut wards);
-            if !wards.is_empty() {
-                bed.sleep();
+            W::reap_exited(&mut children);
+            if !children.is_empty() {
+                parker.park();
             }
         }
     }
 
     /// Takes the queued children (R1). Returns false if the thread must end.
-    fn take(&self, wards: &mut Vec<W>, bed: &B) -> bool {
+    fn take(&self, children: &mut Vec<W>, parker: &B) -> bool {
         let mut state = lock(&self.state);
-        wards.append(&mut state.queue);
-        if !wards.is_empty() {
-            if state.bed.is_none() {
-                state.bed = Some(bed.clone());
+        children.append(&mut state.queue);
+        if !children.is_empty() {
+            if state.parker.is_none() {
+                state.parker = Some(parker.clone());
             }
             return true;
         }
@@ -154,45 +154,45 @@ impl<W: Ward, B: Bed + Clone> Nursery<W, B> {
             drop(state);
             state = lock(&self.state);
         }
-        (state.runs, state.bed) = (false, None);
+        (state.is_running, state.parker) = (false, None);
         false
     }
 }
 
-impl Ward for StdChild {
+impl Reap for StdChild {
     fn reap(&mut self) -> bool {
         // An error means that other code has already waited for it.
         !matches!(self.try_wait(), Ok(None))
     }
 
-    fn reap_ended(wards: &mut Vec<Self>) {
+    fn reap_exited(children: &mut Vec<Self>) {
         loop {
-            match raw::any_ended() {
+            match raw::any_exited() {
                 Ok(None) => return,
                 Ok(Some(number)) => {
-                    let ours = wards.iter().position(|child| child.id() == number);
+                    let ours = children.iter().position(|child| child.id() == number);
                     if let Some(at) = ours
-                        && wards[at].reap()
+                        && children[at].reap()
                     {
                         // `reap` above has waited for it.
-                        drop(wards.swap_remove(at));
+                        drop(children.swap_remove(at));
                         continue;
                     }
                 }
                 // There are no children at all: other code has waited for each of ours.
                 Err(_) => {}
             }
-            return wards.retain_mut(|child| !child.reap());
+            return children.retain_mut(|child| !child.reap());
         }
     }
 }
 
 /// The notifier that the reaper thread sleeps on.
 #[derive(Clone, Copy)]
-struct Asleep(&'static SignalNotifier<WakePipe>);
+struct NotifierPark(&'static SignalNotifier<WakePipe>);
 
-impl Bed for Asleep {
-    fn sleep(&self) {
+impl Park for NotifierPark {
+    fn park(&self) {
         let pipe = self.0.pipe();
         raw::wait_readable(pipe.reader());
         pipe.drain();
@@ -201,32 +201,32 @@ impl Bed for Asleep {
         signals::registry().dispatch_for(self.0);
     }
 
-    fn wake(&self) {
+    fn unpark(&self) {
         self.0.notify();
     }
 }
 
-/// Returns the nursery of this process. A forked process makes its own, because the thread of its
+/// Returns the queue of this process. A forked process makes its own, because the thread of its
 /// parent does not exist in it.
 #[cfg(not(blitz_loom))]
-fn nursery() -> &'static Nursery<StdChild, Asleep> {
-    static NURSERY: PerProcess<Nursery<StdChild, Asleep>> = PerProcess::new();
-    NURSERY.get(Nursery::new)
+fn reaper_queue() -> &'static ReaperQueue<StdChild, NotifierPark> {
+    static REAPER_QUEUE: PerProcess<ReaperQueue<StdChild, NotifierPark>> = PerProcess::new();
+    REAPER_QUEUE.get(ReaperQueue::new)
 }
 
 /// Panics: models use children of their own.
 #[cfg(blitz_loom)]
-fn nursery() -> &'static Nursery<StdChild, Asleep> {
+fn reaper_queue() -> &'static ReaperQueue<StdChild, NotifierPark> {
     unreachable!("no model drops a child of the system")
 }
 
 /// Hands a dropped child to the reaper thread, and starts the thread if none runs.
-pub(super) fn adopt(child: StdChild) {
+pub(super) fn reap_in_background(child: StdChild) {
     // The handler must be installed before the child is checked. If a sandbox refuses the handler,
     // the child is checked whenever something else wakes the thread.
     let _ = signals::install(libc::SIGCHLD);
-    if nursery().bring(child) && start().is_err() {
-        nursery().give_up();
+    if reaper_queue().push(child) && start().is_err() {
+        reaper_queue().start_failed();
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) fn adopt(child: StdChild) {
 fn start() -> std::io::Result<()> {
     let notifier = signals::registry().acquire(WakePipe::new)?;
     let started = service::start("blitz-reaper", move || {
-        nursery().run(Asleep(notifier));
+        reaper_queue().run(NotifierPark(notifier));
         signals::registry().release(notifier);
     });
     if started.is_err() {
@@ -250,7 +250,7 @@ fn start() -> std::io::Result<()> {
 mod models {
     //! Children that exit and children that are dropped, against the reaper thread.
 
-    use super::{Bed, Nursery, Ward};
+    use super::{Park, Reap, ReaperQueue};
     use crate::engine::prim::{
         Arc, AtomicBool, AtomicUsize,
         Ordering::{Relaxed, SeqCst},
@@ -261,9 +261,9 @@ mod models {
 
     /// A model's child: whether it has exited, and how often it was reaped.
     #[derive(Clone)]
-    struct Doll(Arc<(AtomicBool, AtomicUsize)>);
+    struct TestChild(Arc<(AtomicBool, AtomicUsize)>);
 
-    impl Doll {
+    impl TestChild {
         fn new() -> Self {
             Self(Arc::new((AtomicBool::new(false), AtomicUsize::new(0))))
         }
@@ -274,7 +274,7 @@ mod models {
         }
     }
 
-    impl Ward for Doll {
+    impl Reap for TestChild {
         fn reap(&mut self) -> bool {
             // Relaxed: the fences of the model stand for the kernel's own ordering.
             let ended = self.0.0.load(Relaxed);
@@ -288,16 +288,16 @@ mod models {
     /// A model of a notifier of `engine/signals`: notified or idle, with a parker in place of a
     /// pipe.
     #[derive(Clone)]
-    struct Cot(Arc<(AtomicBool, Parker)>);
+    struct TestPark(Arc<(AtomicBool, Parker)>);
 
-    impl Cot {
+    impl TestPark {
         fn new() -> Self {
             Self(Arc::new((AtomicBool::new(false), Parker::new())))
         }
 
         /// Delivers the signal (E2).
         fn signal(&self) {
-            // SeqCst: S2 of `engine/signals`. Pairs with the fence in `sleep`.
+            // SeqCst: S2 of `engine/signals`. Pairs with the fence in `park`.
             fence(SeqCst);
             // Relaxed: the fences order it.
             if self.0.0.compare_exchange(false, true, Relaxed, Relaxed).is_ok() {
@@ -306,10 +306,10 @@ mod models {
         }
     }
 
-    impl Bed for Cot {
-        fn sleep(&self) {
+    impl Park for TestPark {
+        fn park(&self) {
             self.0.1.park();
-            if !weakened!("reaper_looks_again") {
+            if !weakened!("reaper_checks_again") {
                 // Relaxed: the fences order it.
                 self.0.0.store(false, Relaxed);
                 // SeqCst: R4, which is H2 of `engine/signals`. Pairs with the fence in `signal`.
@@ -317,44 +317,44 @@ mod models {
             }
         }
 
-        fn wake(&self) {
+        fn unpark(&self) {
             self.0.1.unpark();
         }
     }
 
-    type Shared = Arc<Nursery<Doll, Cot>>;
+    type Shared = Arc<ReaperQueue<TestChild, TestPark>>;
 
     /// Lets a child exit on a thread of its own.
-    fn end(doll: &Doll, cot: &Cot) -> thread::JoinHandle<()> {
-        let (doll, cot) = (doll.clone(), cot.clone());
+    fn end(child: &TestChild, parker: &TestPark) -> thread::JoinHandle<()> {
+        let (child, parker) = (child.clone(), parker.clone());
         thread::spawn(move || {
             // Relaxed: the fence in `signal` orders it.
-            doll.0.0.store(true, Relaxed);
-            cot.signal();
+            child.0.0.store(true, Relaxed);
+            parker.signal();
         })
     }
 
     #[test]
     fn an_end_against_the_sleep_is_seen() {
         model(|| {
-            let nursery: Shared = Arc::new(Nursery::new());
-            let (cot, dolls) = (Cot::new(), [Doll::new(), Doll::new()]);
-            assert!(nursery.bring(dolls[0].clone()));
-            assert!(!nursery.bring(dolls[1].clone()));
-            let ends = dolls.each_ref().map(|doll| end(doll, &cot));
-            nursery.run(cot);
+            let reaper_queue: Shared = Arc::new(ReaperQueue::new());
+            let (parker, children) = (TestPark::new(), [TestChild::new(), TestChild::new()]);
+            assert!(reaper_queue.push(children[0].clone()));
+            assert!(!reaper_queue.push(children[1].clone()));
+            let ends = children.each_ref().map(|child| end(child, &parker));
+            reaper_queue.run(parker);
             ends.into_iter().for_each(|end| end.join().unwrap());
-            assert_eq!(dolls.map(|doll| doll.reaped()), [1, 1]);
+            assert_eq!(children.map(|child| child.reaped()), [1, 1]);
         });
     }
 
-    /// Brings a child that has exited already, and runs the reaper here if no thread does. Returns
+    /// Queues a child that has exited already, and runs the reaper here if no thread does. Returns
     /// true if it ran here.
-    fn bring(nursery: &Shared, cot: &Cot, doll: &Doll) -> bool {
-        doll.0.0.store(true, Relaxed); // Relaxed: the lock of the queue orders it.
-        let starts = nursery.bring(doll.clone());
+    fn push(reaper_queue: &Shared, parker: &TestPark, child: &TestChild) -> bool {
+        child.0.0.store(true, Relaxed); // Relaxed: the lock of the queue orders it.
+        let starts = reaper_queue.push(child.clone());
         if starts {
-            nursery.run(cot.clone());
+            reaper_queue.run(parker.clone());
         }
         starts
     }
@@ -362,43 +362,44 @@ mod models {
     #[test]
     fn a_child_against_the_end_of_the_thread_is_taken() {
         model(|| {
-            let nursery: Shared = Arc::new(Nursery::new());
-            let (cot, dolls) = (Cot::new(), [Doll::new(), Doll::new()]);
+            let reaper_queue: Shared = Arc::new(ReaperQueue::new());
+            let (parker, children) = (TestPark::new(), [TestChild::new(), TestChild::new()]);
             let other = thread::spawn({
-                let (nursery, cot, doll) = (nursery.clone(), cot.clone(), dolls[1].clone());
-                move || bring(&nursery, &cot, &doll)
+                let (reaper_queue, parker, child) =
+                    (reaper_queue.clone(), parker.clone(), children[1].clone());
+                move || push(&reaper_queue, &parker, &child)
             });
-            let mine = bring(&nursery, &cot, &dolls[0]);
+            let mine = push(&reaper_queue, &parker, &children[0]);
             assert!(mine | other.join().unwrap());
-            assert_eq!(dolls.map(|doll| doll.reaped()), [1, 1]);
+            assert_eq!(children.map(|child| child.reaped()), [1, 1]);
         });
     }
 
     #[test]
-    fn two_who_bring_start_one_thread() {
+    fn two_drops_start_one_thread() {
         model(|| {
-            let nursery: Shared = Arc::new(Nursery::new());
-            let (cot, first, second) = (Cot::new(), Doll::new(), Doll::new());
-            assert!(nursery.bring(first.clone()));
-            let runs = thread::spawn({
-                let (nursery, cot) = (nursery.clone(), cot.clone());
-                move || nursery.run(cot)
+            let reaper_queue: Shared = Arc::new(ReaperQueue::new());
+            let (parker, first, second) = (TestPark::new(), TestChild::new(), TestChild::new());
+            assert!(reaper_queue.push(first.clone()));
+            let reaper = thread::spawn({
+                let (reaper_queue, parker) = (reaper_queue.clone(), parker.clone());
+                move || reaper_queue.run(parker)
             });
             // The thread sleeps with the first child, which exits only after the second was reaped.
             second.0.0.store(true, Relaxed); // Relaxed: the lock of the queue orders it.
-            assert!(!nursery.bring(second.clone()), "one runs");
+            assert!(!reaper_queue.push(second.clone()), "one is running");
             let watch = thread::spawn({
-                let (first, second, cot) = (first.clone(), second.clone(), cot.clone());
+                let (first, second, parker) = (first.clone(), second.clone(), parker.clone());
                 move || {
                     while second.reaped() == 0 {
                         thread::yield_now();
                     }
                     // Relaxed: the fence in `signal` orders it.
                     first.0.0.store(true, Relaxed);
-                    cot.signal();
+                    parker.signal();
                 }
             });
-            runs.join().unwrap();
+            reaper.join().unwrap();
             watch.join().unwrap();
             assert_eq!((first.reaped(), second.reaped()), (1, 1));
         });

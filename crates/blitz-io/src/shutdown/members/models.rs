@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, sync::Arc as Plain};
 
-use super::{Armed, End, Key, Members};
+use super::{End, HandleStored, Key, Members};
 use crate::{
     engine::{
         prim::{AtomicUsize, Ordering::Relaxed, model, thread},
@@ -16,14 +16,14 @@ type Handle = Plain<AtomicUsize>;
 
 struct Shared {
     members: Members<Handle, ()>,
-    told: CancellationToken,
+    begin_token: CancellationToken,
     /// Written by members with Relaxed ordering: the wait for the members must make it visible.
     work: AtomicUsize,
 }
 
 fn shared() -> Plain<Shared> {
-    let (members, told) = (Members::new(), CancellationToken::new());
-    Plain::new(Shared { members, told, work: AtomicUsize::new(0) })
+    let (members, begin_token) = (Members::new(), CancellationToken::new());
+    Plain::new(Shared { members, begin_token, work: AtomicUsize::new(0) })
 }
 
 impl Shared {
@@ -41,29 +41,32 @@ impl Shared {
 
     /// Runs a member: it stops when the token is cancelled, and not before.
     fn live(&self, key: Key) {
-        block_on(self.told.cancelled());
+        block_on(self.begin_token.cancelled());
         // Relaxed: the wait for this member must order it.
         self.work.fetch_add(1, Relaxed);
         self.members.leave(key, End::Done, true);
-        self.members.left();
+        self.members.leave_tracker();
     }
 }
 
 #[test]
-fn a_spawn_against_a_shutdown_is_refused_or_told_and_waited_for() {
+fn a_spawn_against_a_shutdown_is_refused_or_cancelled_and_waited_for() {
     model(|| {
         let shared = shared();
         let spawner = thread::spawn({
             let shared = shared.clone();
             move || {
                 let Ok(key) = shared.members.enter(()) else { return 0 };
-                assert!(matches!(shared.members.arm(key, Handle::default()), Armed::Member));
+                assert!(matches!(
+                    shared.members.store_handle(key, Handle::default()),
+                    HandleStored::Member
+                ));
                 shared.members.spawned();
                 shared.live(key);
                 1
             }
         });
-        shared.told.cancel();
+        shared.begin_token.cancel();
         shared.drain();
         // Relaxed: all admitted members have been waited for, and no further one is admitted.
         let seen = shared.work.load(Relaxed);
@@ -81,10 +84,10 @@ fn a_spawn_against_the_deadline_is_refused_or_aborted_once() {
             move || {
                 let handle = Handle::default();
                 let key = shared.members.enter(()).ok()?;
-                match shared.members.arm(key, handle.clone()) {
-                    Armed::Member => {}
-                    Armed::Gone(_) => panic!("it has not ended"),
-                    Armed::Late(handle) => {
+                match shared.members.store_handle(key, handle.clone()) {
+                    HandleStored::Member => {}
+                    HandleStored::Ended(_) => panic!("it has not ended"),
+                    HandleStored::Closed(handle) => {
                         // Relaxed: a count, read after the join.
                         handle.fetch_add(1, Relaxed);
                     }
@@ -93,8 +96,8 @@ fn a_spawn_against_the_deadline_is_refused_or_aborted_once() {
                 Some(handle)
             }
         });
-        for (_, place) in shared.members.close() {
-            if let Some(handle) = place.handle {
+        for (_, entry) in shared.members.close() {
+            if let Some(handle) = entry.handle {
                 // Relaxed: a count, read after the join.
                 handle.fetch_add(1, Relaxed);
             }
@@ -117,12 +120,12 @@ fn a_member_that_ends_at_once_leaves_nothing() {
             let shared = shared.clone();
             move || {
                 shared.members.leave(key, End::Done, false);
-                shared.members.left();
+                shared.members.leave_tracker();
             }
         });
-        match shared.members.arm(key, handle.clone()) {
-            Armed::Member | Armed::Gone(_) => {}
-            Armed::Late(_) => panic!("it is open"),
+        match shared.members.store_handle(key, handle.clone()) {
+            HandleStored::Member | HandleStored::Ended(_) => {}
+            HandleStored::Closed(_) => panic!("it is open"),
         }
         shared.members.spawned();
         shared.drain();

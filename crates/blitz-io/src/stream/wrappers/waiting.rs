@@ -25,40 +25,40 @@ use crate::channel::{
 type Wait<R, T> = Mutex<Pin<Box<dyn Future<Output = (R, T)> + Send>>>;
 
 /// A receiver, or the wait that owns it.
-enum Held<R, T> {
-    Here(R),
-    Waits(Wait<R, T>),
+enum ReceiverSlot<R, T> {
+    Idle(R),
+    Waiting(Wait<R, T>),
     /// A transient state during a change; permanent only if a wait panicked.
     Lost,
 }
 
-impl<R, T> Held<R, T> {
-    /// Polls for a value: first with `look`, which borrows the receiver, and if there is no value
-    /// yet with `wait`, which takes ownership of it.
+impl<R, T> ReceiverSlot<R, T> {
+    /// Polls for a value: first with `try_poll`, which borrows the receiver, and if there is no
+    /// value yet with `wait`, which takes ownership of it.
     fn poll<F>(
         &mut self,
         cx: &mut Context<'_>,
-        look: impl FnOnce(&mut R, &mut Context<'_>) -> Poll<T>,
+        try_poll: impl FnOnce(&mut R, &mut Context<'_>) -> Poll<T>,
         wait: impl FnOnce(R) -> F,
     ) -> Poll<T>
     where
         F: Future<Output = (R, T)> + Send + 'static,
     {
-        if let Held::Here(receiver) = self {
-            if let Poll::Ready(value) = look(receiver, cx) {
+        if let ReceiverSlot::Idle(receiver) = self {
+            if let Poll::Ready(value) = try_poll(receiver, cx) {
                 return Poll::Ready(value);
             }
-            let Held::Here(receiver) = std::mem::replace(self, Held::Lost) else {
-                unreachable!("it was here three lines above")
+            let ReceiverSlot::Idle(receiver) = std::mem::replace(self, ReceiverSlot::Lost) else {
+                unreachable!("it was `Idle` three lines above")
             };
-            *self = Held::Waits(Mutex::new(Box::pin(wait(receiver))));
+            *self = ReceiverSlot::Waiting(Mutex::new(Box::pin(wait(receiver))));
         }
-        let Held::Waits(wait) = self else {
+        let ReceiverSlot::Waiting(wait) = self else {
             panic!("polled after a wait for it panicked: make another stream instead")
         };
         let wait = wait.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (receiver, value) = ready!(wait.as_mut().poll(cx));
-        *self = Held::Here(receiver);
+        *self = ReceiverSlot::Idle(receiver);
         Poll::Ready(value)
     }
 }
@@ -80,7 +80,7 @@ impl<R, T> Held<R, T> {
 /// # });
 /// ```
 pub struct BroadcastStream<T> {
-    held: Held<broadcast::Receiver<T>, Result<T, RecvError>>,
+    receiver_slot: ReceiverSlot<broadcast::Receiver<T>, Result<T, RecvError>>,
 }
 
 /// The error of a [`BroadcastStream`] that did not receive values in time.
@@ -128,7 +128,7 @@ pub enum BroadcastStreamRecvError {
 /// # });
 /// ```
 pub struct WatchStream<T> {
-    held: Held<watch::Receiver<T>, Option<T>>,
+    receiver_slot: ReceiverSlot<watch::Receiver<T>, Option<T>>,
     /// Set while the current value counts as not yet seen.
     first: bool,
 }
@@ -145,7 +145,7 @@ impl<T: 'static + Clone + Send> BroadcastStream<T> {
     /// let stream = BroadcastStream::new(receiver);
     /// ```
     pub fn new(rx: broadcast::Receiver<T>) -> Self {
-        Self { held: Held::Here(rx) }
+        Self { receiver_slot: ReceiverSlot::Idle(rx) }
     }
 }
 
@@ -161,7 +161,7 @@ impl<T: 'static + Clone + Send + Sync> WatchStream<T> {
     /// let stream = WatchStream::new(receiver);
     /// ```
     pub fn new(rx: watch::Receiver<T>) -> Self {
-        Self { held: Held::Here(rx), first: true }
+        Self { receiver_slot: ReceiverSlot::Idle(rx), first: true }
     }
 
     /// Creates a stream that begins with the first value that the receiver has not seen.
@@ -179,7 +179,7 @@ impl<T: 'static + Clone + Send + Sync> WatchStream<T> {
     /// # });
     /// ```
     pub fn from_changes(rx: watch::Receiver<T>) -> Self {
-        Self { held: Held::Here(rx), first: false }
+        Self { receiver_slot: ReceiverSlot::Idle(rx), first: false }
     }
 }
 
@@ -187,14 +187,14 @@ impl<T: 'static + Clone + Send> Stream for BroadcastStream<T> {
     type Item = Result<T, BroadcastStreamRecvError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let look = |receiver: &mut broadcast::Receiver<T>, cx: &mut Context<'_>| {
+        let try_poll = |receiver: &mut broadcast::Receiver<T>, cx: &mut Context<'_>| {
             pin!(receiver.recv()).poll(cx)
         };
         let wait = |mut receiver: broadcast::Receiver<T>| async move {
             let received = receiver.recv().await;
             (receiver, received)
         };
-        Poll::Ready(match ready!(self.held.poll(cx, look, wait)) {
+        Poll::Ready(match ready!(self.receiver_slot.poll(cx, try_poll, wait)) {
             Ok(value) => Some(Ok(value)),
             Err(RecvError::Closed) => None,
             Err(RecvError::Lagged(count)) => Some(Err(BroadcastStreamRecvError::Lagged(count))),
@@ -206,13 +206,13 @@ impl<T: 'static + Clone + Send + Sync> Stream for WatchStream<T> {
     type Item = T;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let Self { held, first } = self.get_mut();
+        let Self { receiver_slot, first } = self.get_mut();
         if std::mem::take(first)
-            && let Held::Here(receiver) = held
+            && let ReceiverSlot::Idle(receiver) = receiver_slot
         {
             return Poll::Ready(Some(receiver.borrow_and_update().clone()));
         }
-        let look = |receiver: &mut watch::Receiver<T>, cx: &mut Context<'_>| {
+        let try_poll = |receiver: &mut watch::Receiver<T>, cx: &mut Context<'_>| {
             let changed = ready!(pin!(receiver.changed()).poll(cx));
             Poll::Ready(changed.ok().map(|()| receiver.borrow_and_update().clone()))
         };
@@ -221,7 +221,7 @@ impl<T: 'static + Clone + Send + Sync> Stream for WatchStream<T> {
             let value = changed.ok().map(|()| receiver.borrow_and_update().clone());
             (receiver, value)
         };
-        held.poll(cx, look, wait)
+        receiver_slot.poll(cx, try_poll, wait)
     }
 }
 

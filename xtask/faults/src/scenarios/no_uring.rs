@@ -9,7 +9,7 @@ use blitz_io::runtime::machine::Machine;
 use crate::{
     flavour::Flavour,
     kernel::{self, Refusal, Whom},
-    told::{Told, Verdict, ensure},
+    outcome::{Outcome, Verdict, ensure},
 };
 
 const CALLS: [libc::c_long; 2] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter];
@@ -20,20 +20,20 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         for errno in ERRORS {
             // A filter cannot be removed from its thread, so each attempt has a thread of its own.
             let tried = thread::spawn(move || refused(flavour, call, errno)).join();
-            if let Told::Skipped(why) = tried.map_err(|_| "the thread panicked".to_owned())?? {
-                return Ok(Told::Skipped(why));
+            if let Outcome::Skipped(why) = tried.map_err(|_| "the thread panicked".to_owned())?? {
+                return Ok(Outcome::Skipped(why));
             }
         }
     }
-    Ok(Told::Passed("setup and enter, four errors each: the runtime says so".into()))
+    Ok(Outcome::Passed("setup and enter, four errors each: the runtime says so".into()))
 }
 
 fn refused(flavour: Flavour, call: libc::c_long, errno: i32) -> Verdict {
     if call == libc::SYS_io_uring_enter && kernel::probe_call(CALLS[0]).raw_os_error() != FAULT {
-        return Ok(Told::Skipped("there is no io_uring to be refused".into()));
+        return Ok(Outcome::Skipped("there is no io_uring to be refused".into()));
     }
     if let Err(why) = kernel::refuse(&Refusal { call, second: None, errno }, Whom::Thread) {
-        return Ok(Told::Skipped(format!("no filter of system calls is allowed: {why}")));
+        return Ok(Outcome::Skipped(format!("no filter of system calls is allowed: {why}")));
     }
     let probed = kernel::probe_call(call);
     ensure!(probed.raw_os_error() == Some(errno), "the call is not refused: {probed}");
@@ -44,8 +44,8 @@ fn refused(flavour: Flavour, call: libc::c_long, errno: i32) -> Verdict {
         Err(text) => ensure!(says_so(&text), "the doctor: {text}"),
     }
     match flavour.runtime() {
-        Ok(_) => Err("a runtime was built without the backend that was asked for".to_owned()),
-        Err(text) if says_so(&text) => Ok(Told::Passed(String::new())),
+        Ok(_) => Err("a runtime was built without the requested backend".to_owned()),
+        Err(text) if says_so(&text) => Ok(Outcome::Passed(String::new())),
         Err(text) => Err(format!("the runtime: {text}")),
     }
 }

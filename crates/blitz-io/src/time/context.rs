@@ -22,22 +22,22 @@ pub(super) fn timers_ref() -> Arc<TimersRef> {
     );
 }
 
-/// Notes the current time, and the current runtime by its number, so that a timer can be
+/// Records the current time, and the ID of the current runtime, so that a timer can be
 /// created later. Returns `None` if a clock was ever paused: then the exact time is needed.
 ///
 /// # Panics
 /// Panics if there is no current runtime on this thread, or it has no timers.
 #[inline]
 #[track_caller]
-pub(super) fn note() -> Option<Noted> {
+pub(super) fn record_creation() -> Option<Creation> {
     #[cfg(feature = "test-util")]
     if crate::engine::wheel::any_was_paused() {
         return None;
     }
     #[cfg(feature = "rt")]
-    return Some(Noted {
+    return Some(Creation {
         runtime: crate::runtime::context::runtime_with_timers(),
-        moment: CoarseInstant::now(),
+        mark: CoarseInstant::now(),
     });
     #[cfg(not(feature = "rt"))]
     {
@@ -48,19 +48,19 @@ pub(super) fn note() -> Option<Noted> {
 
 /// A point in time, and the runtime that was current then.
 #[derive(Debug)]
-pub(super) struct Noted {
+pub(super) struct Creation {
     #[cfg(feature = "rt")]
     runtime: crate::runtime::Id,
-    moment: CoarseInstant,
+    mark: CoarseInstant,
 }
 
-impl Noted {
-    /// Returns the noted time, or up to a tenth of a second later, but not later than `now`.
-    pub(super) fn moment(&self, now: Instant) -> Instant {
-        Instant::from_std(self.moment.latest_instant(now.into_std()))
+impl Creation {
+    /// Returns the recorded time, or up to a tenth of a second later, but not later than `now`.
+    pub(super) fn time(&self, now: Instant) -> Instant {
+        Instant::from_std(self.mark.latest_instant(now.into_std()))
     }
 
-    /// Returns a handle of the timers of the noted runtime; `None` if it has ended.
+    /// Returns a handle of the timers of that runtime; `None` if it has ended.
     pub(super) fn timers_ref(&self) -> Option<Arc<TimersRef>> {
         #[cfg(feature = "rt")]
         return crate::runtime::context::timers_ref_of(self.runtime);

@@ -2,7 +2,7 @@
 //!
 //! The streams of this runtime take a unit for each item themselves. Foreign streams do not, and
 //! one that is always ready would keep its worker forever. So every adapter that polls for items in
-//! a loop, and `next`, which is usually called in one, polls through [`item`].
+//! a loop, and `next`, which is usually called in one, polls through [`poll_item`].
 
 use std::task::{Context, Poll, ready};
 
@@ -11,7 +11,7 @@ use crate::engine::work::task::budget;
 /// Polls for an item. Returns `Pending` if no budget is left, after waking the task so that it is
 /// polled again later; otherwise charges a unit for an item that has not cost one already.
 #[inline]
-pub(super) fn item<T>(
+pub(super) fn poll_item<T>(
     cx: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
 ) -> Poll<T> {

@@ -3,7 +3,7 @@
 //! SIGURG is ignored unless a process handles it; then it interrupts the thread that it is sent to,
 //! wherever that is. The program must not notice. Its children get signals too, because some tests
 //! run in a process of their own. Only signals to a process that handles them are counted: with
-//! `BLITZ_IT_URGE` the tests do.
+//! `BLITZ_IT_INTERRUPT` the tests do.
 
 use std::{
     fs,
@@ -20,9 +20,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SKIPPED: u8 = 77;
 
 /// The interval at which the processes are listed.
-const LOOK: Duration = Duration::from_millis(50);
+const SCAN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs `faults urge PROGRAM …`: exits with the program's exit code.
+/// Runs `faults interrupt PROGRAM …`: exits with the program's exit code.
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let [program, arguments @ ..] = arguments else {
         println!("say which program");
@@ -46,7 +46,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
-        if looked.elapsed() >= LOOK {
+        if looked.elapsed() >= SCAN_INTERVAL {
             processes = with_descendants(child.id());
             processes.retain(|process| handles_it(*process));
             looked = Instant::now();

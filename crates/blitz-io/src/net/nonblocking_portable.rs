@@ -1,5 +1,5 @@
-//! Opens and accepts sockets first and puts them into non-blocking mode then. The counterpart of
-//! `at_once.rs`.
+//! Opens and accepts sockets, then makes them non-blocking with a second call, on platforms without
+//! the calls of `nonblocking.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Opens and accepts sockets in non-blocking mode with one call, and has a flag with which each
-//! send raises no signal. On platforms without these calls, `in_steps.rs` takes the place of this
-//! file.
+//! send raises no signal. Platforms without these calls use
+//! `nonblocking_portable.rs` instead.
 
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,7 @@ use crate::{
     echo,
     flavour::Flavour,
     kernel,
-    told::{Told, Verdict, While, ensure},
+    outcome::{During, Outcome, Verdict, ensure},
 };
 
 const RUNTIMES: usize = 200;
@@ -15,7 +15,7 @@ const RUNTIMES: usize = 200;
 pub(super) fn run(flavour: Flavour) -> Verdict {
     match Machine::probe().io_backend {
         Ok(in_force) if in_force == "io_uring" => {}
-        Ok(other) | Err(other) => return Ok(Told::Skipped(other)),
+        Ok(other) | Err(other) => return Ok(Outcome::Skipped(other)),
     }
     // The first run opens what a process opens only once, such as the system's random numbers.
     one(flavour, 0)?;
@@ -25,12 +25,12 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         let now = kernel::open_descriptors();
         ensure!(now == before, "{now} descriptors are open after {number}, {before} before");
     }
-    Ok(Told::Passed(format!("{RUNTIMES} runtimes left no descriptor")))
+    Ok(Outcome::Passed(format!("{RUNTIMES} runtimes left no descriptor")))
 }
 
 fn one(flavour: Flavour, number: usize) -> Result<(), String> {
     flavour.runtime()?.block_on(async {
-        let listener = TcpListener::bind(echo::HERE).await.during("bind")?;
+        let listener = TcpListener::bind(echo::LOOPBACK).await.during("bind")?;
         let address = listener.local_addr().during("local_addr")?;
         drop(listener);
         let again = TcpListener::bind(address).await.during("bind to a port that was let go")?;

@@ -14,29 +14,29 @@ use crate::{runtime::context, task::spawn_blocking};
 ///
 /// # Panics
 /// If there is no runtime on this thread.
-pub(super) async fn offload<T: Send + 'static>(
+pub(super) async fn asyncify<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    spawn_blocking(f).await.map_err(|_| error::ended())?
+    spawn_blocking(f).await.map_err(|_| error::job_failed())?
 }
 
 /// Runs `f` on a blocking thread with a copy of the path. Errors are returned unchanged: see
 /// `error.rs`.
-pub(super) async fn on_path<T: Send + 'static>(
+pub(super) async fn asyncify_path<T: Send + 'static>(
     path: impl AsRef<Path>,
     f: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let path: PathBuf = path.as_ref().to_owned();
-    offload(move || f(&path)).await
+    asyncify(move || f(&path)).await
 }
 
 /// Runs `f` on a blocking thread with copies of two paths.
-pub(super) async fn on_paths<T: Send + 'static>(
+pub(super) async fn asyncify_paths<T: Send + 'static>(
     (from, to): (impl AsRef<Path>, impl AsRef<Path>),
     f: impl FnOnce(&Path, &Path) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (from, to): (PathBuf, PathBuf) = (from.as_ref().to_owned(), to.as_ref().to_owned());
-    offload(move || f(&from, &to)).await
+    asyncify(move || f(&from, &to)).await
 }
 
 /// Returns an error if the runtime is shutting down and accepts no more blocking work. Inline
@@ -49,7 +49,7 @@ pub(super) async fn on_paths<T: Send + 'static>(
 pub(super) fn need_runtime() -> io::Result<()> {
     match context::with_current(|inner| inner.blocking.is_stopping()) {
         Ok(false) => Ok(()),
-        Ok(true) => Err(error::ended()),
+        Ok(true) => Err(error::job_failed()),
         Err(error) => panic!("{error}"),
     }
 }

@@ -21,9 +21,9 @@ static COUNTS: OnceLock<[AtomicUsize; COUNTERS]> = OnceLock::new();
 
 /// Guard of one accepted write; dropped once the write is made.
 #[derive(Debug)]
-pub(super) struct Unwritten(&'static AtomicUsize);
+pub(super) struct PendingWrite(&'static AtomicUsize);
 
-impl Unwritten {
+impl PendingWrite {
     /// Counts a write to the file with this inode number.
     pub(super) fn new(inode: u64) -> Self {
         let counts = COUNTS.get_or_init(|| std::array::from_fn(|_| AtomicUsize::new(0)));
@@ -35,7 +35,7 @@ impl Unwritten {
     }
 }
 
-impl Drop for Unwritten {
+impl Drop for PendingWrite {
     fn drop(&mut self) {
         // Relaxed: the file's content is the kernel's to publish.
         self.0.fetch_sub(1, Relaxed);
@@ -44,8 +44,8 @@ impl Drop for Unwritten {
 
 /// Returns true if the file with this inode number may have a write that is not made yet.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing is opened"))]
-pub(super) fn is_awaited(inode: u64) -> bool {
-    // Relaxed: a task only has to see its own writes; `Unwritten::new` says why it does.
+pub(super) fn has_pending_write(inode: u64) -> bool {
+    // Relaxed: a task only has to see its own writes; `PendingWrite::new` says why it does.
     COUNTS.get().is_some_and(|counts| counts[index(inode)].load(Relaxed) > 0)
 }
 

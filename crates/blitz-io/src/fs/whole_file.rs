@@ -8,25 +8,25 @@
 use std::{fs::File, future::poll_fn, io, io::Read, path::Path};
 
 use super::{
+    asyncify::{asyncify_path, need_runtime},
     inline::{self, Opened},
-    offload::{need_runtime, on_path},
     raw,
 };
 use crate::engine::work::task::budget;
 
 /// The result of the inline attempt to read a whole file.
-enum Begun {
+enum InlineRead {
     All(Vec<u8>),
     /// The open file, and the first bytes of its content.
     Part(File, Vec<u8>),
     Nothing,
 }
 
-fn begin(path: &Path) -> Begun {
-    let Opened::File(file, size) = inline::open(path) else { return Begun::Nothing };
+fn read_inline(path: &Path) -> InlineRead {
+    let Opened::File(file, size) = inline::open(path) else { return InlineRead::Nothing };
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    if size > inline::MOST {
-        return Begun::Part(file, Vec::new());
+    if size > inline::MAX_INLINE {
+        return InlineRead::Part(file, Vec::new());
     }
     let mut bytes = Vec::with_capacity(size);
     while bytes.len() < size {
@@ -34,10 +34,10 @@ fn begin(path: &Path) -> Begun {
             // The file was truncated after it was opened.
             Ok(0) => break,
             Ok(_) => {}
-            Err(_) => return Begun::Part(file, bytes),
+            Err(_) => return InlineRead::Part(file, bytes),
         }
     }
-    Begun::All(bytes)
+    InlineRead::All(bytes)
 }
 
 /// Reads the whole file into a vector of bytes.
@@ -68,19 +68,19 @@ fn begin(path: &Path) -> Begun {
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     need_runtime()?;
     let unit = poll_fn(budget::poll_proceed).await;
-    let begun = begin(path.as_ref());
-    if let Begun::All(bytes) = begun {
+    let inline_read = read_inline(path.as_ref());
+    if let InlineRead::All(bytes) = inline_read {
         unit.spend();
         budget::charge(bytes.len());
         return Ok(bytes);
     }
     drop(unit);
-    on_path(path, move |path| {
-        let (mut file, mut bytes) = match begun {
-            Begun::Part(file, bytes) => (file, bytes),
+    asyncify_path(path, move |path| {
+        let (mut file, mut bytes) = match inline_read {
+            InlineRead::Part(file, bytes) => (file, bytes),
             _ => {
                 let file = File::open(path)?;
-                inline::learn(&file);
+                inline::probe_mount(&file);
                 (file, Vec::new())
             }
         };
@@ -142,5 +142,5 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// ```
 pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
     let contents = raw::into_owned(contents);
-    on_path(path, move |path| std::fs::write(path, contents)).await
+    asyncify_path(path, move |path| std::fs::write(path, contents)).await
 }

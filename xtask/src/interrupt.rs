@@ -2,8 +2,8 @@
 //!
 //! A signal that is handled makes some system calls return early, and the runtime must handle that
 //! so that no test notices. The tests' processes have a handler that does nothing
-//! (`BLITZ_IT_URGE`), and a program beside them sends SIGURG to their threads, some hundred times a
-//! second, until they end.
+//! (`BLITZ_IT_INTERRUPT`), and a program beside them sends SIGURG to their threads, some hundred
+//! times a second, until they end.
 
 use std::{
     path::PathBuf,
@@ -18,9 +18,9 @@ use crate::{
     shell::{self, End},
 };
 
-/// Text of `cargo xtask urge --help`.
+/// Text of `cargo xtask interrupt --help`.
 pub const HELP: &str = "\
-cargo xtask urge [--sample] [--slice <slice>] [filter …]
+cargo xtask interrupt [--sample] [--slice <slice>] [filter …]
 
 Builds the integration tests of the runtime crate and runs them while SIGURG is sent to random
 threads of theirs. A filter picks tests by name.
@@ -49,7 +49,7 @@ const TESTS: [(&str, &str); 7] = [
 /// The number of them that are in every sample.
 const ALWAYS: usize = 2;
 
-/// Runs `cargo xtask urge`.
+/// Runs `cargo xtask interrupt`.
 pub fn main(arguments: &[String]) -> Outcome {
     let mut slice = None;
     let mut samples = false;
@@ -61,7 +61,7 @@ pub fn main(arguments: &[String]) -> Outcome {
             "--sample" => samples = true,
             "--" => {}
             flag if flag.starts_with('-') => {
-                return Err(format!("`{flag}` is no argument of urge; see --help"));
+                return Err(format!("`{flag}` is no argument of interrupt; see --help"));
             }
             filter => filters.push(filter),
         }
@@ -77,9 +77,9 @@ pub fn main(arguments: &[String]) -> Outcome {
     let others = if samples { std::slice::from_ref(chosen) } else { others };
     for (name, features) in always.iter().chain(others) {
         let mut command = Command::new(&sender);
-        command.arg("urge").arg(build(name, features)?).args(&filters);
+        command.arg("interrupt").arg(build(name, features)?).args(&filters);
         command.current_dir(root().join("crates/blitz-io"));
-        command.env("BLITZ_IT_URGE", "1");
+        command.env("BLITZ_IT_INTERRUPT", "1");
         if let Some(slice) = slice {
             command.env("BLITZ_PREEMPTION", slice);
         }
