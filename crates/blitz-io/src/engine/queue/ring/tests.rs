@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::{CAPACITY, HALF, Half, Owner, Pushed, Share, Thief, ring, ring_from};
+use super::{CAPACITY, HALF, Owner, Pushed, Thief, ring, ring_from};
 use crate::engine::{
     prim::{
         Arc, AtomicBool, AtomicU32,
@@ -34,7 +34,6 @@ enum Step {
     Receive(usize),
     /// Loses half to a third ring, which is then emptied.
     LoseHalf,
-    LoseOne,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -44,12 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0usize..400).prop_map(Step::PushChain),
         1 => (0usize..=CAPACITY as usize).prop_map(Step::Receive),
         1 => Just(Step::LoseHalf),
-        1 => Just(Step::LoseOne),
     ]
-}
-
-fn half() -> impl Strategy<Value = Half> {
-    prop_oneof![Just(Half::Oldest), Just(Half::Newest)]
 }
 
 /// The ring, the deque that predicts its contents, and the next value.
@@ -57,14 +51,13 @@ struct Pair {
     owner: Owner<Bead>,
     thief: Thief<Bead>,
     deque: VecDeque<u32>,
-    half: Half,
     next: u32,
 }
 
 impl Pair {
-    fn new(start: u32, half: Half) -> Self {
+    fn new(start: u32) -> Self {
         let (owner, thief) = ring_from(start);
-        Self { owner, thief, deque: VecDeque::new(), half, next: 0 }
+        Self { owner, thief, deque: VecDeque::new(), next: 0 }
     }
 
     fn values(&mut self, count: usize) -> Vec<u32> {
@@ -81,8 +74,7 @@ impl Pair {
             }),
             Step::PushChain(count) => self.push_chain(count),
             Step::Receive(count) => self.receive(count),
-            Step::LoseHalf => self.lose(Share::Half, self.deque.len().div_ceil(2)),
-            Step::LoseOne => self.lose(Share::One, self.deque.len().min(1)),
+            Step::LoseHalf => self.lose_half(),
         }
         assert_eq!(self.owner.len() as usize, self.deque.len());
         assert_eq!(self.thief.len() as usize, self.deque.len());
@@ -93,7 +85,7 @@ impl Pair {
 
     fn push(&mut self, value: u32) {
         let full = self.deque.len() == CAPACITY as usize;
-        let spilt = match self.owner.push_or_spill(Bead::new(value), self.half) {
+        let spilt = match self.owner.push(Bead::new(value)) {
             Pushed::Kept => {
                 assert!(!full);
                 return self.deque.push_back(value);
@@ -102,12 +94,7 @@ impl Pair {
         };
         assert!(full);
         self.deque.push_back(value);
-        let half = HALF as usize;
-        let expected: Vec<_> = match self.half {
-            Half::Oldest => self.deque.drain(..half).collect(),
-            Half::Newest => self.deque.drain(half..).collect(),
-        };
-        assert_eq!(spilt, expected);
+        assert_eq!(spilt, self.deque.drain(HALF as usize..).collect::<Vec<_>>());
     }
 
     fn push_chain(&mut self, count: usize) {
@@ -135,9 +122,10 @@ impl Pair {
         assert_eq!(other.pop().map(|bead| bead.value()), new.get(taken).copied());
     }
 
-    fn lose(&mut self, share: Share, count: usize) {
+    fn lose_half(&mut self) {
+        let count = self.deque.len().div_ceil(2);
         let (mut target, _) = ring();
-        let stolen = self.thief.steal_into(&mut target, share);
+        let stolen = self.thief.steal_half_into(&mut target);
         let mut loot: Vec<_> = stolen.first.into_iter().map(|bead| bead.value()).collect();
         loot.extend(std::iter::from_fn(|| target.pop()).map(|bead| bead.value()));
         assert_eq!(loot, self.deque.drain(..count).collect::<Vec<_>>());
@@ -148,10 +136,9 @@ proptest! {
     #[test]
     fn a_ring_behaves_as_a_deque(
         start in prop_oneof![Just(0), u32::MAX - 600..=u32::MAX, any::<u32>()],
-        half in half(),
         steps in prop::collection::vec(step(), 0..40),
     ) {
-        let mut pair = Pair::new(start, half);
+        let mut pair = Pair::new(start);
         steps.iter().for_each(|step| pair.run(step));
     }
 }

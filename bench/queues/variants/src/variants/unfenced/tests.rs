@@ -97,7 +97,7 @@ mod real {
 
     use proptest::prelude::*;
 
-    use super::{drain, push, unfenced};
+    use super::{super::HALF, drain, push, unfenced};
     use crate::engine::{
         prim::{
             Arc, AtomicBool, AtomicU32,
@@ -106,7 +106,7 @@ mod real {
         },
         queue::{
             bead::Bead,
-            ring::{CAPACITY, HALF, Pushed},
+            ring::{CAPACITY, Pushed},
         },
     };
 

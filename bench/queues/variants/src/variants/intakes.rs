@@ -22,8 +22,15 @@ use crate::engine::prim::weakened;
 use crate::engine::queue::{Chain, Linked, inject::Inject};
 
 /// Number of shards in the seed design.
-#[cfg(blitz_variants)]
 pub(crate) const SHARDS: usize = 8;
+
+/// Takes up to `max` of the oldest items under one lock, or without a lock if there are none.
+pub(crate) fn pop_batch<T: Linked>(inject: &Inject<T>, max: usize) -> Chain<T> {
+    if inject.is_empty() {
+        return Chain::new();
+    }
+    inject.pop_batch_into(max, |batch| batch)
+}
 
 /// An injector in several parts.
 pub(crate) struct Intakes<T: Linked> {
@@ -45,7 +52,7 @@ impl<T: Linked> Intakes<T> {
     /// Takes a batch from the first part, from `from` on, that has one.
     pub(crate) fn pop_batch(&self, from: usize, max: usize) -> Chain<T> {
         for offset in 0..self.parts.len() {
-            let batch = self.parts[(from + offset) % self.parts.len()].pop_batch(max);
+            let batch = pop_batch(&self.parts[(from + offset) % self.parts.len()], max);
             if !batch.is_empty() {
                 return batch;
             }
