@@ -29,7 +29,6 @@ pub fn main(arguments: &[String]) -> Outcome {
             continue;
         }
         let mut command = shell::cargo();
-        // Started inside the folder, because it has a cargo configuration of its own.
         command.current_dir(folder).args(["run", "--release", "--"]);
         if *workspace != "queues" {
             // These programs write their records themselves.

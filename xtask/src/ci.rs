@@ -199,6 +199,7 @@ fn steps(full: bool) -> Vec<Step> {
         // The seed is derived from the commit, and printed.
         step("chaos", 15, [cargo("xtask chaos --minutes 1 --sample --debug")]),
         step("tests in release with overflow checks", 30, [overflow]),
+        step("variants of the queues", 10, [variants()]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
         // These tests stop the clock, which no default build can.
@@ -303,6 +304,15 @@ fn misuse() -> Vec<Command> {
     };
     // Two commands, because in one build features would be unified.
     ["compile-fail", "renamed"].map(test).into()
+}
+
+/// Returns the command that builds bench/queues and tests the variants that lost there. The files
+/// of the runtime that they include bring tests along, which the first step has run.
+fn variants() -> Command {
+    let mut command = cargo("test --manifest-path bench/queues/Cargo.toml --workspace --");
+    command.args(["variants::", "choices::"]);
+    command.env("CARGO_TARGET_DIR", root().join("target/queues"));
+    command
 }
 
 /// Returns the format checks of the workspace and of the workspaces beside it.

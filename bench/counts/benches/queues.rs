@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use blitz_io::variants_for_bench::{Item, Ring, RingThief};
 use gungraun::prelude::*;
+use queue_variants::queues::{Item, Ring, RingThief};
 
 const OPERATIONS: usize = 1000;
 

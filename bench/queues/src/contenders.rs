@@ -1,6 +1,6 @@
 //! The rings, behind one trait.
 
-use blitz_io::variants_for_bench::{Item, Ring, RingThief, Unfenced, UnfencedRobber};
+use queue_variants::queues::{Item, Ring, RingThief, Unfenced, UnfencedRobber};
 
 /// A queue with an owner's and a thief's end, of at least 256 items.
 pub(crate) trait Contender: Sized + Send + 'static {

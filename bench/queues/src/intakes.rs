@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use blitz_io::variants_for_bench::{Bundle, Item, OneList, Parts};
+use queue_variants::queues::{Bundle, Item, OneList, Parts};
 
 use crate::{Case, Gate};
 

@@ -10,7 +10,7 @@
 
 use std::hint::black_box;
 
-use blitz_io::fork_for_bench::{ChaseLev, Job, JobStack};
+use queue_variants::jobs::{ChaseLev, Job, JobStack};
 
 use crate::{Case, ns_per};
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use blitz_io::variants_for_bench::{Item, Lifo, Ring};
+use queue_variants::queues::{Item, Lifo, Ring};
 
 use crate::{Case, Gate, Stop, ns_per};
 

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use blitz_io::variants_for_bench::{Item, OneList};
+use queue_variants::queues::{Item, OneList};
 
 use crate::{
     Case, Gate, Stop,

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use blitz_io::variants_for_bench::{Bundle, Item, OneList, Ring, RingThief};
+use queue_variants::queues::{Bundle, Item, OneList, Ring, RingThief};
 
 use crate::{Case, Gate, Stop, ns_per};
 
@@ -27,18 +27,18 @@ pub(crate) fn cases() -> Vec<Case> {
     }
     let group = "steal and pop what was stolen, one thread, per item";
     cases.push(Case::new(group, "half", steal_and_pop(RingThief::steal_half)));
-    cases.push(Case::new(group, "one", steal_and_pop(RingThief::steal_one)));
+    cases.push(Case::new(group, "one", steal_and_pop(|thief, _| thief.steal_one())));
     let group = "owner and thief run items of 100 ns, per item";
     cases.push(Case::new(group, "half", shared_work(RingThief::steal_half)));
     cases.push(Case::new(group, "half, again", shared_work(RingThief::steal_half)));
-    cases.push(Case::new(group, "one", shared_work(RingThief::steal_one)));
+    cases.push(Case::new(group, "one", shared_work(|thief, _| thief.steal_one())));
     let group = "overflow: 600 pushed, then run, one thread, per item";
     cases.push(Case::new(group, "oldest", overflow(Ring::push_spilling_oldest)));
     cases.push(Case::new(group, "oldest, again", overflow(Ring::push_spilling_oldest)));
-    cases.push(Case::new(group, "newest", overflow(Ring::push_spilling_newest)));
+    cases.push(Case::new(group, "newest", overflow(Ring::push)));
     let group = "overflow: 600 pushed, a second thread helps, per item";
     cases.push(Case::new(group, "oldest", helped_overflow(Ring::push_spilling_oldest)));
-    cases.push(Case::new(group, "newest", helped_overflow(Ring::push_spilling_newest)));
+    cases.push(Case::new(group, "newest", helped_overflow(Ring::push)));
     cases
 }
 
@@ -234,9 +234,7 @@ fn helped_overflow(push: Push) -> impl FnMut() -> f64 {
 pub(crate) fn order_after_overflow() -> String {
     let mut text =
         String::from("\n| overflow of 600 | mean distance from its turn, in items |\n|---|--:|\n");
-    for (name, push) in
-        [("oldest", Ring::push_spilling_oldest as Push), ("newest", Ring::push_spilling_newest)]
-    {
+    for (name, push) in [("oldest", Ring::push_spilling_oldest as Push), ("newest", Ring::push)] {
         let (mut ring, _thief) = Ring::pair();
         let injector = OneList::new();
         let mut distance = 0;

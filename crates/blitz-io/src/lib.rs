@@ -235,16 +235,6 @@ pub fn run<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Internals of the run queues for the benchmarks in `bench/queues`.
-#[cfg(all(feature = "rt", blitz_variants))]
-#[doc(hidden)]
-pub use engine::queue::variants::for_bench as variants_for_bench;
-
-/// Internals of the fork-join job stack for the benchmarks in `bench/queues`.
-#[cfg(all(feature = "parallel", blitz_variants))]
-#[doc(hidden)]
-pub use engine::fork::for_bench as fork_for_bench;
-
 /// Examples of the guide, compiled and run with the other doc tests.
 #[cfg(all(doctest, feature = "full"))]
 #[doc = include_str!("../../../docs/guide.md")]

@@ -10,6 +10,9 @@ use super::{File, Finding, is_test_file};
 /// The runtime crate's source.
 pub const CRATE: &str = "crates/blitz-io/src/";
 
+/// The source of the queues' variants, which have negative controls too.
+pub const VARIANTS: &str = "bench/queues/variants/src/";
+
 /// The engine's layers from the bottom up. Folders of one layer must not name each other.
 pub const LAYERS: &[&[&str]] = &[
     &["prim"],

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{File, Finding, layers::CRATE};
+use super::{
+    File, Finding,
+    layers::{CRATE, VARIANTS},
+};
 
 /// Safe modules of the runtime crate. The file of each begins (after its header) with
 /// `#![forbid(unsafe_code)]`, which its children inherit.
@@ -75,10 +78,12 @@ fn claims(file: &File) -> Vec<Claim> {
     claims
 }
 
-/// Returns every `weakened!("name")` of the runtime crate, with the files that have it.
+/// Returns every `weakened!("name")` of the runtime crate and of the queues' variants, with the
+/// files that have it.
 pub fn weakened_names(files: &[File]) -> BTreeMap<String, Vec<(&File, usize)>> {
     let mut names: BTreeMap<String, Vec<(&File, usize)>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.path.starts_with(CRATE)) {
+    let has_controls = |path: &str| path.starts_with(CRATE) || path.starts_with(VARIANTS);
+    for file in files.iter().filter(|file| has_controls(&file.path)) {
         for (at, line) in file.source.iter().flat_map(|source| &source.lines).enumerate() {
             for after in line.code.split("weakened!(\"").skip(1) {
                 let name = after.split('"').next().unwrap_or_default();

@@ -11,9 +11,6 @@
 //! describes the whole design.
 
 pub(crate) mod stack;
-#[cfg(any(test, blitz_variants))]
-#[cfg_attr(not(test), allow(dead_code, reason = "the benchmark opens a part of it"))]
-mod chase_lev;
 pub(crate) mod latch;
 pub(crate) mod job;
 pub(crate) mod sleep;
@@ -27,5 +24,3 @@ pub(crate) mod detached;
 pub(crate) mod run;
 pub(crate) mod call;
 pub(crate) mod global;
-#[cfg(blitz_variants)]
-pub mod for_bench;

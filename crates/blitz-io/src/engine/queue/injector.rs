@@ -34,7 +34,8 @@
 //! # Rejected
 //! - A lock-free queue: it moves single items, and an intrusive one cannot distinguish 'empty'
 //!   from 'a producer is half way'.
-//! - Shards and inboxes per worker: `variants/`, with the figures in bench/record.
+//! - Shards and inboxes per worker: `intakes.rs` in bench/queues/variants, with the figures in
+//!   bench/record.
 //!
 //! # Checked by
 //! `models.rs`: `a_push_that_races_a_close_is_refused_or_popped`,
@@ -141,7 +142,7 @@ impl<T: Linked> Injector<T> {
     }
 
     /// Takes up to `max` of the oldest items under one lock.
-    #[cfg(any(test, blitz_variants))]
+    #[cfg(test)]
     pub(crate) fn pop_batch(&self, max: usize) -> Chain<T> {
         if self.is_empty() {
             return Chain::new();

@@ -4,7 +4,8 @@
 //! - [`injector`]: the injector, for work that comes from outside a worker or overflows.
 //! - [`list`]: all members of an arena, with removal from the middle.
 //! - [`Chain`]: a batch on its way from one of them to another.
-//! - `variants`: alternatives to these, built for tests and for bench/queues only.
+//!
+//! Alternatives to these that were measured and lost are in bench/queues/variants.
 //!
 //! An item is a pointer-sized owner ([`Linked`]). Queues hold the pointer; the link that chains
 //! and the injector need is part of the pointee, so that moving a thousand items allocates
@@ -21,8 +22,6 @@ use crate::engine::prim::UnsafeCell;
 pub(crate) mod ring;
 pub(crate) mod injector;
 pub(crate) mod list;
-#[cfg(any(test, blitz_variants))]
-pub(crate) mod variants;
 
 #[cfg(test)]
 pub(crate) mod test_node;

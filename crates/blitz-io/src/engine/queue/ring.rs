@@ -39,7 +39,10 @@
 //! 3. A thread that has read a `real` reads a `tail` that is not before it.
 //!
 //! # Rejected
-//! - Popping without an RMW, with the asymmetric barrier: `variants/unfenced.rs`.
+//! - Popping without an RMW, with the asymmetric barrier: `unfenced.rs` in
+//!   bench/queues/variants.
+//! - Moving the oldest half in an overflow, stealing one item, and prefetching the next one:
+//!   `choices.rs` in bench/queues/variants.
 //! - Reading a slot before its claim, as a Chase-Lev deque does: formally a race.
 //! - A Release in T1, because a claim publishes nothing: other thieves turn away from it, and the
 //!   owner reads only what it wrote itself.
@@ -47,16 +50,15 @@
 //!
 //! # Checked by
 //! `models.rs`: `a_pushed_item_is_taken_once`, `the_last_item_goes_to_one_of_two`,
-//! `overflow_during_a_steal_loses_nothing`, `oldest_overflow_during_a_steal_loses_nothing`,
-//! `counters_wrap_under_a_thief`, `two_thieves_take_each_item_once`,
-//! `a_ring_may_be_stolen_from_while_it_receives`,
+//! `overflow_during_a_steal_loses_nothing`, `counters_wrap_under_a_thief`,
+//! `two_thieves_take_each_item_once`, `a_ring_may_be_stolen_from_while_it_receives`,
 //! `the_owner_pops_while_a_thief_copies`, `a_slot_is_not_overwritten_before_it_is_copied`,
 //! `a_pushed_chain_is_taken_once`, `a_full_thief_takes_what_fits`,
 //! `a_thief_after_a_thief_sees_what_the_owner_popped`,
 //! `a_thief_that_lost_a_race_sees_what_was_pushed`, `what_a_length_says_was_true_once`,
 //! `an_item_pushed_before_a_fence_is_seen_after_one`;
 //! weakened as `ring_tail_release`, `ring_tail_acquire`, `ring_pop_release`,
-//! `ring_pop_acquire`, `ring_spill_release`, `ring_refresh_acquire`,
+//! `ring_pop_acquire`, `ring_refresh_acquire`,
 //! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_let_go_release`,
 //! `ring_let_go_blind`, `ring_busy_check`, `ring_spill_check`,
 //! `ring_room_from_real`, `ring_target_room`, `ring_newest_release`,
@@ -78,6 +80,11 @@ use crate::engine::prim::{
 mod models;
 #[cfg(all(test, not(blitz_loom)))]
 mod tests;
+// For bench/queues/variants, which compiles this file into a crate of its own and sets this cfg.
+// Choices that lost their measurement need the private parts of the ring that they are measured in.
+#[cfg(blitz_variants)]
+#[path = "../../../../../bench/queues/variants/src/choices.rs"]
+pub(crate) mod choices;
 
 /// Number of slots of a ring. 256 is what Go and Tokio settled on (2 KiB of pointers); picked,
 /// not measured. A model reaches full and wrapped rings with four.
@@ -85,44 +92,11 @@ pub(crate) const CAPACITY: u32 = if cfg!(blitz_loom) { 4 } else { 256 };
 const MASK: u32 = CAPACITY - 1;
 const _: () = assert!(CAPACITY.is_power_of_two());
 
-/// Number of items that overflow at once, and the most that one steal takes.
-pub(crate) const HALF: u32 = CAPACITY / 2;
-
-/// The half of a full ring that goes to the injector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Half {
-    /// The items that have waited longest; the ring keeps those that are warm in the cache.
-    #[cfg(any(test, blitz_variants))]
-    Oldest,
-    /// The items that came last; the order of arrival survives.
-    Newest,
-}
-
-/// The half that overflows. The newest half was 5 % faster in two-worker hand-overs and 8 % in
-/// push and pop of a full ring, and an item runs 110 items late on average instead of 276
-/// (bench/record, 'overflow').
-const OVERFLOWS: Half = Half::Newest;
-
-/// The share of a ring that a thief takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StealShare {
-    /// Half of the items, rounded up.
-    Half,
-    /// One item.
-    #[cfg(any(test, blitz_variants))]
-    One,
-}
-
-impl StealShare {
-    #[inline]
-    fn of(self, available: u32) -> u32 {
-        match self {
-            Self::Half => available - available / 2,
-            #[cfg(any(test, blitz_variants))]
-            Self::One => available.min(1),
-        }
-    }
-}
+/// Number of items that overflow at once, and the most that one steal takes. The newest half
+/// overflows: that was 5 % faster in two-worker hand-overs and 8 % in push and pop of a full ring
+/// than the oldest half, and an item runs 110 items late on average instead of 276 (bench/record,
+/// 'overflow').
+const HALF: u32 = CAPACITY / 2;
 
 /// Packs `steal` into the upper half of a word and `real` into the lower.
 #[inline(always)]
@@ -196,7 +170,7 @@ impl<T: Linked> Ring<T> {
     fn span(&self) -> RingSpan {
         let order = if weakened!("ring_length_acquire") { Relaxed } else { Acquire };
         // Acquire: a `tail` loaded after this is not before this `real`. Pairs with the Release
-        // of `pop`, `spill_*` and `release_claim`.
+        // of `pop`, `spill_newest` and `release_claim`.
         let (_, real) = unpack(self.head.load(order));
         // Relaxed: only the number matters; a thread that takes an item loads it again.
         let tail = self.tail.load(Relaxed);
@@ -281,14 +255,8 @@ impl<T: Linked> RingOwner<T> {
     /// Appends an item, without an RMW. Reads `head` only when the room seems to be used up.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Pushed<T> {
-        self.push_or_spill(item, OVERFLOWS)
-    }
-
-    /// Appends an item. The half that overflows is an argument, for the comparison of both.
-    #[inline(always)]
-    pub(crate) fn push_or_spill(&mut self, item: T, half: Half) -> Pushed<T> {
         if self.known_room() == 0 {
-            return self.push_slowly(item, half);
+            return self.push_slowly(item);
         }
         self.put(item);
         Pushed::Kept
@@ -339,18 +307,6 @@ impl<T: Linked> RingOwner<T> {
                 Err(actual) => self.head = actual,
             }
         }
-    }
-
-    /// Returns the address of the item that the next `pop` may return: a hint, because a thief
-    /// may have it already.
-    #[cfg(any(test, blitz_variants))]
-    #[inline]
-    pub(crate) fn next_hint(&self) -> Option<NonNull<T::Node>> {
-        let (_, real) = unpack(self.head);
-        // SAFETY: 1. the slot is not claimed, but only the owner could overwrite it, and the
-        // owner wrote it before it moved `tail` past it. 2. nothing is taken, because the address
-        // is not used as an owner.
-        (real != self.tail).then(|| unsafe { self.ring.read(real) })
     }
 
     /// Returns the number of waiting items.
@@ -423,7 +379,7 @@ impl<T: Linked> RingOwner<T> {
 
     /// Pushes an item for which the known room does not suffice.
     #[cold]
-    fn push_slowly(&mut self, item: T, half: Half) -> Pushed<T> {
+    fn push_slowly(&mut self, item: T) -> Pushed<T> {
         loop {
             self.refresh();
             if self.known_room() > 0 {
@@ -436,40 +392,10 @@ impl<T: Linked> RingOwner<T> {
                 return Pushed::Overflow(Chain::one(item));
             }
             // `None` means that a thief came first, so try again.
-            let spilt = match half {
-                #[cfg(any(test, blitz_variants))]
-                Half::Oldest => self.spill_oldest(real),
-                Half::Newest => self.spill_newest(real),
-            };
-            let Some(chain) = spilt else { continue };
-            let chain = match half {
-                #[cfg(any(test, blitz_variants))]
-                Half::Oldest => {
-                    self.put(item);
-                    chain
-                }
-                Half::Newest => {
-                    let mut chain = chain;
-                    chain.push_back(item);
-                    chain
-                }
-            };
+            let Some(mut chain) = self.spill_newest(real) else { continue };
+            chain.push_back(item);
             return Pushed::Overflow(chain);
         }
-    }
-
-    /// Takes the older half of a full ring that no thief steals from. Returns `None` if a thief
-    /// came first.
-    #[cfg(any(test, blitz_variants))]
-    fn spill_oldest(&mut self, real: u32) -> Option<Chain<T>> {
-        let order = if weakened!("ring_spill_release") { Relaxed } else { Release };
-        let next = real.wrapping_add(HALF);
-        let head = pack(next, next);
-        // Release: upholds invariant 3; pairs with the Acquire loads of `head` in `claim` and
-        // `span`. Relaxed: on failure the caller refreshes.
-        self.ring.head.compare_exchange(self.head, head, order, Relaxed).ok()?;
-        self.head = head;
-        Some(self.chain_of(real, HALF))
     }
 
     /// Takes the newer half of a full ring that no thief steals from. Returns `None` if a thief
@@ -565,15 +491,9 @@ impl<T: Linked> Thief<T> {
     ///
     /// `target` may be stolen from meanwhile, and may be the end of the same ring.
     pub(crate) fn steal_half_into(&self, target: &mut RingOwner<T>) -> Stolen<T> {
-        self.steal_into(target, StealShare::Half)
-    }
-
-    /// Moves a share of the items to `target`. The share is an argument, for the comparison.
-    #[inline(always)]
-    pub(crate) fn steal_into(&self, target: &mut RingOwner<T>, share: StealShare) -> Stolen<T> {
         let room = if weakened!("ring_target_room") { HALF } else { target.room_for(HALF) };
         // One item needs no room, because it is returned to the caller.
-        let claim = match self.claim(room + 1, share) {
+        let claim = match self.claim(room + 1) {
             ClaimOutcome::Some(claim) => claim,
             ClaimOutcome::Empty => return Stolen { first: None, moved: 0, busy: false },
             ClaimOutcome::Busy => return Stolen { first: None, moved: 0, busy: true },
@@ -618,14 +538,14 @@ impl<T: Linked> Thief<T> {
         self.ring.span()
     }
 
-    /// Claims a share of the items, `most` at most, by moving `real` over them (step T1).
+    /// Claims half of the items, rounded up, `most` at most, by moving `real` over them (step T1).
     #[inline(always)]
-    fn claim(&self, most: u32, share: StealShare) -> ClaimOutcome {
+    fn claim(&self, most: u32) -> ClaimOutcome {
         let order = if weakened!("ring_thief_acquire") { Relaxed } else { Acquire };
         let failure = if weakened!("ring_thief_retry_acquire") { Relaxed } else { Acquire };
         let tail_order = if weakened!("ring_tail_acquire") { Relaxed } else { Acquire };
         // Acquire, here and when the CAS fails: upholds invariant 3. Pairs with the Release in
-        // `pop`, `spill_*` and `release_claim`.
+        // `pop`, `spill_newest` and `release_claim`.
         let mut head = self.ring.head.load(order);
         loop {
             let (steal, real) = unpack(head);
@@ -635,7 +555,7 @@ impl<T: Linked> Thief<T> {
             // Acquire: sees the slots and the items. Pairs with the Release in `publish`.
             let available = self.ring.tail.load(tail_order).wrapping_sub(real);
             // If `head` is old this may be too much, and then the CAS fails.
-            let count = share.of(available).min(most);
+            let count = (available - available / 2).min(most);
             if count == 0 {
                 return ClaimOutcome::Empty;
             }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::{CAPACITY, HALF, Half, Pushed, RingOwner, StealShare, Thief, ring, ring_from};
+use super::{CAPACITY, HALF, Pushed, RingOwner, Thief, ring, ring_from};
 use crate::engine::{
     prim::{
         Arc, AtomicBool, AtomicU32,
@@ -34,7 +34,6 @@ enum RingStep {
     Receive(usize),
     /// Loses half to a third ring, which is then emptied.
     LoseHalf,
-    LoseOne,
 }
 
 fn step() -> impl Strategy<Value = RingStep> {
@@ -44,12 +43,7 @@ fn step() -> impl Strategy<Value = RingStep> {
         2 => (0usize..400).prop_map(RingStep::PushChain),
         1 => (0usize..=CAPACITY as usize).prop_map(RingStep::Receive),
         1 => Just(RingStep::LoseHalf),
-        1 => Just(RingStep::LoseOne),
     ]
-}
-
-fn half() -> impl Strategy<Value = Half> {
-    prop_oneof![Just(Half::Oldest), Just(Half::Newest)]
 }
 
 /// The ring, the deque that predicts its contents, and the next value.
@@ -57,14 +51,13 @@ struct Pair {
     owner: RingOwner<TestNode>,
     thief: Thief<TestNode>,
     deque: VecDeque<u32>,
-    half: Half,
     next: u32,
 }
 
 impl Pair {
-    fn new(start: u32, half: Half) -> Self {
+    fn new(start: u32) -> Self {
         let (owner, thief) = ring_from(start);
-        Self { owner, thief, deque: VecDeque::new(), half, next: 0 }
+        Self { owner, thief, deque: VecDeque::new(), next: 0 }
     }
 
     fn values(&mut self, count: usize) -> Vec<u32> {
@@ -83,8 +76,7 @@ impl Pair {
             }),
             RingStep::PushChain(count) => self.push_chain(count),
             RingStep::Receive(count) => self.receive(count),
-            RingStep::LoseHalf => self.lose(StealShare::Half, self.deque.len().div_ceil(2)),
-            RingStep::LoseOne => self.lose(StealShare::One, self.deque.len().min(1)),
+            RingStep::LoseHalf => self.lose_half(),
         }
         assert_eq!(self.owner.len() as usize, self.deque.len());
         assert_eq!(self.thief.len() as usize, self.deque.len());
@@ -95,7 +87,7 @@ impl Pair {
 
     fn push(&mut self, value: u32) {
         let full = self.deque.len() == CAPACITY as usize;
-        let spilt = match self.owner.push_or_spill(TestNode::new(value), self.half) {
+        let spilt = match self.owner.push(TestNode::new(value)) {
             Pushed::Kept => {
                 assert!(!full);
                 return self.deque.push_back(value);
@@ -104,12 +96,7 @@ impl Pair {
         };
         assert!(full);
         self.deque.push_back(value);
-        let half = HALF as usize;
-        let expected: Vec<_> = match self.half {
-            Half::Oldest => self.deque.drain(..half).collect(),
-            Half::Newest => self.deque.drain(half..).collect(),
-        };
-        assert_eq!(spilt, expected);
+        assert_eq!(spilt, self.deque.drain(HALF as usize..).collect::<Vec<_>>());
     }
 
     fn push_chain(&mut self, count: usize) {
@@ -137,9 +124,10 @@ impl Pair {
         assert_eq!(other.pop().map(|item| item.value()), new.get(taken).copied());
     }
 
-    fn lose(&mut self, share: StealShare, count: usize) {
+    fn lose_half(&mut self) {
+        let count = self.deque.len().div_ceil(2);
         let (mut target, _) = ring();
-        let stolen = self.thief.steal_into(&mut target, share);
+        let stolen = self.thief.steal_half_into(&mut target);
         let mut stolen_values: Vec<_> = stolen.first.into_iter().map(|item| item.value()).collect();
         stolen_values.extend(std::iter::from_fn(|| target.pop()).map(|item| item.value()));
         assert_eq!(stolen_values, self.deque.drain(..count).collect::<Vec<_>>());
@@ -150,10 +138,9 @@ proptest! {
     #[test]
     fn a_ring_behaves_as_a_deque(
         start in prop_oneof![Just(0), u32::MAX - 600..=u32::MAX, any::<u32>()],
-        half in half(),
         steps in prop::collection::vec(step(), 0..40),
     ) {
-        let mut pair = Pair::new(start, half);
+        let mut pair = Pair::new(start);
         steps.iter().for_each(|step| pair.run(step));
     }
 }

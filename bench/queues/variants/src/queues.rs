@@ -1,20 +1,22 @@
-//! The queues and their alternatives, made public for bench/queues and nothing else.
+//! The queues and their alternatives, made public for the benchmarks.
 //!
 //! Everything here is a thin, inlined wrapper with one concrete item type, so that the
 //! benchmark's own code needs no unsafe.
 
 use std::ptr::NonNull;
 
-use super::{
-    intakes::{SHARDS, ShardedInjector},
-    lifo::{LifoOwner, LifoThief, lifo},
-    prefetch,
-    unfenced::{UnfencedOwner, UnfencedThief, unfenced},
-};
-use crate::engine::queue::{
-    Chain, Link, Linked,
-    injector::Injector,
-    ring::{Half, Pushed, RingOwner, StealShare, Stolen, Thief, ring},
+use crate::{
+    engine::queue::{
+        Chain, Link, Linked,
+        injector::Injector,
+        ring::{Pushed, RingOwner, Stolen, Thief, ring},
+    },
+    variants::{
+        lifo::{LifoOwner, LifoThief, lifo},
+        prefetch,
+        sharded_injector::{SHARDS, ShardedInjector, pop_batch},
+        unfenced::{UnfencedOwner, UnfencedThief, unfenced},
+    },
 };
 
 /// A node as large as a small task: a header line and a line that its poll touches.
@@ -146,22 +148,16 @@ impl Ring {
         (Self(owner), RingThief(thief))
     }
 
-    /// Pushes an item and returns the items that overflow.
+    /// Pushes an item. If the ring is full, the newest half overflows and is returned.
     #[inline]
     pub fn push(&mut self, item: Item) -> Option<Bundle> {
         overflow(self.0.push(item))
     }
 
-    /// Pushes an item. If the ring is full, the oldest half overflows.
+    /// Pushes an item. If the ring is full, the oldest half overflows and is returned.
     #[inline]
     pub fn push_spilling_oldest(&mut self, item: Item) -> Option<Bundle> {
-        overflow(self.0.push_or_spill(item, Half::Oldest))
-    }
-
-    /// Pushes an item. If the ring is full, the newest half overflows.
-    #[inline]
-    pub fn push_spilling_newest(&mut self, item: Item) -> Option<Bundle> {
-        overflow(self.0.push_or_spill(item, Half::Newest))
+        overflow(self.0.push_spilling_oldest(item))
     }
 
     /// Moves as many items as fit, and returns how many.
@@ -192,8 +188,8 @@ impl RingThief {
 
     /// Steals one item.
     #[inline]
-    pub fn steal_one(&self, target: &mut Ring) -> Option<(Item, u32)> {
-        loot(self.0.steal_into(&mut target.0, StealShare::One))
+    pub fn steal_one(&self) -> Option<(Item, u32)> {
+        loot(self.0.steal_one())
     }
 }
 
@@ -256,13 +252,13 @@ impl OneList {
     /// Pushes one item.
     #[inline]
     pub fn push(&self, item: Item) {
-        assert!(self.0.push(item).is_ok(), "benchmarks do not close intakes");
+        assert!(self.0.push(item).is_ok(), "benchmarks do not close sharded_injector");
     }
 
     /// Pushes a bundle under one lock.
     #[inline]
     pub fn push_bundle(&self, bundle: Bundle) {
-        assert!(self.0.push_chain(bundle.0).is_ok(), "benchmarks do not close intakes");
+        assert!(self.0.push_chain(bundle.0).is_ok(), "benchmarks do not close sharded_injector");
     }
 
     /// Pops one item.
@@ -274,7 +270,7 @@ impl OneList {
     /// Takes a worker's fair share.
     #[inline]
     pub fn fetch(&self, workers: usize) -> Bundle {
-        Bundle(self.0.pop_batch(self.0.batch_size(workers)))
+        Bundle(pop_batch(&self.0, self.0.batch_size(workers)))
     }
 }
 
@@ -307,7 +303,7 @@ impl Parts {
     /// Pushes to the part `to`, modulo the number of parts.
     #[inline]
     pub fn push(&self, to: usize, item: Item) {
-        assert!(self.0.push(to, item).is_ok(), "benchmarks do not close intakes");
+        assert!(self.0.push(to, item).is_ok(), "benchmarks do not close sharded_injector");
     }
 
     /// Takes up to `max` items from the first part, from `from` on, that has some.

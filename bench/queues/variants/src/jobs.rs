@@ -1,4 +1,4 @@
-//! Exports the stack and its contender for bench/queues and nothing else.
+//! Exports the stack and its contender for the benchmarks.
 //!
 //! These are thin, inlined wrappers over one concrete type of job that is never run, so that the
 //! benchmark's own code needs no unsafe code. A push and the pop of its index are one call, as in a
@@ -6,8 +6,13 @@
 
 use std::ptr::NonNull;
 
-use super::chase_lev::{Deque, Stolen};
-use super::stack::{PushResult, Stack};
+use crate::{
+    engine::fork::{
+        fenced,
+        stack::{PushResult, Stack},
+    },
+    variants::chase_lev::{Deque, Stolen},
+};
 
 /// A job that is never run; nothing reads the memory that it points to.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +46,7 @@ impl JobStack {
 
     /// Creates a stack with fences for barriers.
     pub fn fenced() -> Self {
-        Self(Stack::with(true, true))
+        Self(fenced())
     }
 
     /// Pushes a job, and publishes jobs if they were requested. Returns whether they were.

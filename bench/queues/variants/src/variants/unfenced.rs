@@ -29,7 +29,7 @@
 //! `oldest` stays.
 //!
 //! # Invariants
-//! The same as in `ring.rs`, with the position in `word` in place of `steal`.
+//! The same as in `ring.rs` of blitz-io, with the position in `word` in place of `steal`.
 //!
 //! # Rejected
 //! Waiting for the thief in B4, because `heavy` takes microseconds and a CAS takes nanoseconds.
@@ -59,11 +59,14 @@ use crate::engine::{
     },
     queue::{
         Chain, Linked,
-        ring::{CAPACITY, HALF, Pushed, Stolen},
+        ring::{CAPACITY, Pushed, Stolen},
     },
 };
 
 const MASK: u32 = CAPACITY - 1;
+
+/// Number of items that overflow at once, and the room that a thief wants in its own ring.
+const HALF: u32 = CAPACITY / 2;
 
 /// How often a thief reads `busy` again: long enough for one pop, which is a handful of
 /// instructions. Picked, not measured. A model tries once.

@@ -22,8 +22,15 @@ use crate::engine::prim::weakened;
 use crate::engine::queue::{Chain, Linked, injector::Injector};
 
 /// Number of shards in the seed design.
-#[cfg(blitz_variants)]
 pub(crate) const SHARDS: usize = 8;
+
+/// Takes up to `max` of the oldest items under one lock, or without a lock if there are none.
+pub(crate) fn pop_batch<T: Linked>(inject: &Injector<T>, max: usize) -> Chain<T> {
+    if inject.is_empty() {
+        return Chain::new();
+    }
+    inject.pop_batch_into(max, |batch| batch)
+}
 
 /// An injector in several parts.
 pub(crate) struct ShardedInjector<T: Linked> {
@@ -45,7 +52,7 @@ impl<T: Linked> ShardedInjector<T> {
     /// Takes a batch from the first part, from `from` on, that has one.
     pub(crate) fn pop_batch(&self, from: usize, max: usize) -> Chain<T> {
         for offset in 0..self.parts.len() {
-            let batch = self.parts[(from + offset) % self.parts.len()].pop_batch(max);
+            let batch = pop_batch(&self.parts[(from + offset) % self.parts.len()], max);
             if !batch.is_empty() {
                 return batch;
             }
@@ -103,16 +110,16 @@ mod tests {
     #[test]
     fn a_part_is_closed_with_the_whole() {
         model(|| {
-            let intakes = Arc::new(ShardedInjector::new(2));
+            let sharded_injector = Arc::new(ShardedInjector::new(2));
             let pusher = thread::spawn({
-                let intakes = intakes.clone();
-                move || intakes.push(1, TestNode::new(1)).is_err()
+                let sharded_injector = sharded_injector.clone();
+                move || sharded_injector.push(1, TestNode::new(1)).is_err()
             });
-            intakes.close();
-            let popped = values(intakes.pop_batch(0, usize::MAX));
+            sharded_injector.close();
+            let popped = values(sharded_injector.pop_batch(0, usize::MAX));
             let refused = pusher.join().unwrap();
             assert_eq!(popped.len() + usize::from(refused), 1);
-            assert!(intakes.is_empty());
+            assert!(sharded_injector.is_empty());
         });
     }
 }

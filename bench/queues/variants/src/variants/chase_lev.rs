@@ -1,9 +1,7 @@
 //! A contender for benchmarks: the deque of Chase and Lev, with the interface of `stack`.
 //!
-//! It is kept to be measured where barriers are fences, and is not part of a normal build: a fenced
-//! `stack` pays one fence for a pop as well, and needs no exchange for the last job and no old
-//! arrays. Tests build it, so that it does not rot, and `--cfg blitz_variants` builds it for
-//! bench/queues.
+//! It is kept to be measured where barriers are fences: a fenced `stack` pays one fence for a pop as
+//! well, and needs no exchange for the last job and no old arrays.
 //!
 //! # Protocol
 //! Jobs have indices from `top` to `bottom`; the owner pushes and pops at `bottom`, thieves take at
@@ -38,13 +36,15 @@
 
 use std::ptr::NonNull;
 
-use super::stack::{Index, PushResult};
-use crate::engine::prim::{
-    AtomicBool, AtomicPtr, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
-    fence,
-    pad::CachePadded,
-    weakened,
+use crate::engine::{
+    fork::stack::{Index, PushResult},
+    prim::{
+        AtomicBool, AtomicPtr, AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+        fence,
+        pad::CachePadded,
+        weakened,
+    },
 };
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod models;
 const SLOTS: usize = if cfg!(blitz_loom) { 2 } else { 256 };
 
 /// A deque of jobs: its owner pushes and pops at `bottom`, thieves take at `top`.
-pub(super) struct Deque<T> {
+pub(crate) struct Deque<T> {
     bottom: CachePadded<AtomicU64>,
     top: CachePadded<AtomicU64>,
     ring: AtomicPtr<Ring<T>>,
@@ -69,7 +69,7 @@ struct Ring<T> {
 }
 
 /// The result of an attempt to steal.
-pub(super) enum Stolen<T> {
+pub(crate) enum Stolen<T> {
     Job(NonNull<T>),
     /// Another thread was quicker.
     Again,
@@ -83,7 +83,7 @@ unsafe impl<T> Send for Deque<T> {}
 unsafe impl<T> Sync for Deque<T> {}
 
 impl<T> Deque<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let ring = Ring { slots: Ring::empty(SLOTS), old: std::ptr::null_mut() };
         Self {
             // Indices begin at 1, so that a pop of an empty deque does not wrap.
@@ -98,7 +98,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner.
-    pub(super) unsafe fn push(&self, job: NonNull<T>) -> PushResult {
+    pub(crate) unsafe fn push(&self, job: NonNull<T>) -> PushResult {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed);
         // Acquire: the thief that took the slot's last job has read it. Pairs with the exchange in
@@ -124,7 +124,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner, and has not taken the job in another way.
-    pub(super) unsafe fn pop_at(&self, index: Index) -> bool {
+    pub(crate) unsafe fn pop_at(&self, index: Index) -> bool {
         // Relaxed: only the owner writes it.
         // SAFETY: 1. the caller is the owner.
         self.bottom.load(Relaxed) == index + 1 && unsafe { self.pop() }.is_some()
@@ -134,7 +134,7 @@ impl<T> Deque<T> {
     ///
     /// # Safety
     /// 1. The caller is the owner.
-    pub(super) unsafe fn pop(&self) -> Option<NonNull<T>> {
+    pub(crate) unsafe fn pop(&self) -> Option<NonNull<T>> {
         // Relaxed: only the owner writes it.
         let index = self.bottom.load(Relaxed) - 1;
         // O1: lowers `bottom`, so that thieves that come later leave the job alone.
@@ -169,7 +169,7 @@ impl<T> Deque<T> {
     }
 
     /// Steals the oldest job.
-    pub(super) fn steal(&self) -> Stolen<T> {
+    pub(crate) fn steal(&self) -> Stolen<T> {
         // Acquire: T1; sees what the last taker saw. Pairs with the exchanges of `top`.
         let top = self.top.load(Acquire);
         if !weakened!("chase_lev_steal_fence") {
@@ -193,19 +193,22 @@ impl<T> Deque<T> {
     }
 
     /// Returns whether there seems to be a job.
+    #[cfg_attr(not(test), allow(dead_code, reason = "only models call it"))]
     fn has_jobs(&self) -> bool {
         // Relaxed: they are as recent as the caller's barriers make them.
         self.bottom.load(Relaxed) > self.top.load(Relaxed)
     }
 
     /// Requests that the owner calls `publish` after its next push.
+    #[cfg_attr(not(test), allow(dead_code, reason = "only models call it"))]
     fn request(&self) {
-        // AcqRel: of this swap and the one in `publish`, the later one sees what was done before
-        // the other.
+        // AcqRel: of this swap and the one in `publish`, the later one sees what was done before the
+        // other.
         self.is_requested.swap(true, AcqRel);
     }
 
     /// Takes the request away, and returns whether there was one. All jobs are public anyway.
+    #[cfg_attr(not(test), allow(dead_code, reason = "only models call it"))]
     fn publish(&self) -> bool {
         // AcqRel: sees what was done before the request. Pairs with the swap in `request`.
         self.is_requested.swap(false, AcqRel)

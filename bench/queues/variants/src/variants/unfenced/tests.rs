@@ -97,7 +97,7 @@ mod real {
 
     use proptest::prelude::*;
 
-    use super::{drain, push, unfenced};
+    use super::{super::HALF, drain, push, unfenced};
     use crate::engine::{
         prim::{
             Arc, AtomicBool, AtomicU32,
@@ -105,7 +105,7 @@ mod real {
             thread,
         },
         queue::{
-            ring::{CAPACITY, HALF, Pushed},
+            ring::{CAPACITY, Pushed},
             test_node::TestNode,
         },
     };
