@@ -10,7 +10,7 @@
 mod contenders;
 mod report;
 mod rings;
-mod intakes;
+mod injectors;
 mod lifo;
 mod shares;
 mod jobs;
@@ -114,7 +114,7 @@ fn options() -> Result<Options, String> {
 fn main() -> Result<(), String> {
     let options = options()?;
     let mut cases = rings::cases();
-    cases.extend(intakes::cases());
+    cases.extend(injectors::cases());
     cases.extend(lifo::cases());
     cases.extend(shares::cases());
     cases.extend(jobs::cases());

@@ -15,7 +15,7 @@
 //!
 //! # Checked by
 //! `a_producer_to_any_part_or_a_sleeper_sees_the_other`,
-//! `a_part_is_closed_with_the_whole`; weakened as `intakes_skip_part`.
+//! `a_part_is_closed_with_the_whole`; weakened as `sharded_injector_skips_part`.
 
 #[cfg(test)]
 use crate::engine::prim::weakened;
@@ -62,7 +62,7 @@ impl<T: Linked> ShardedInjector<T> {
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        let skip = usize::from(weakened!("intakes_skip_part"));
+        let skip = usize::from(weakened!("sharded_injector_skips_part"));
         self.parts.iter().skip(skip).all(Injector::is_empty)
     }
 

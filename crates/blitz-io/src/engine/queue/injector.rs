@@ -34,8 +34,8 @@
 //! # Rejected
 //! - A lock-free queue: it moves single items, and an intrusive one cannot distinguish 'empty'
 //!   from 'a producer is half way'.
-//! - Shards and inboxes per worker: `intakes.rs` in bench/queues/variants, with the figures in
-//!   bench/record.
+//! - Shards and inboxes per worker: `sharded_injector.rs` in bench/queues/variants, with the
+//!   figures in bench/record.
 //!
 //! # Checked by
 //! `models.rs`: `a_push_that_races_a_close_is_refused_or_popped`,
