@@ -323,6 +323,7 @@ fn format() -> Vec<Command> {
         "conformance/tokio-test",
         "conformance/apps",
         "conformance/differential",
+        "bench/harness",
         "bench/sched",
         "bench/sync",
         "bench/net",

@@ -5,7 +5,7 @@
 //! child.
 
 use std::{
-    env, fs,
+    env,
     process::{Command, ExitCode},
     sync::mpsc,
     thread,
@@ -17,6 +17,11 @@ use blitz_io::{
     runtime::{Builder, Handle, Runtime},
     sync::{mpsc as channel, oneshot},
     task,
+};
+use harness::{
+    child::output,
+    in_turns,
+    measure::{median, quartile, resident_bytes},
 };
 
 const ROUNDS: usize = 9;
@@ -99,13 +104,14 @@ fn one(row: &str, contender: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The time limit of a child: several times what the longest row takes.
+const TIME_OUT: Duration = Duration::from_secs(300);
+
 fn child(row: &Row, contender: Contender) -> Result<Option<f64>, String> {
     let own = env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(own).args(["one", row.name, contender.name()]).output();
-    let output = output.map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let mut command = Command::new(own);
+    let (text, _) = output(command.args(["one", row.name, contender.name()]), TIME_OUT)?;
     match text.trim() {
-        _ if !output.status.success() => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
         "" => Ok(None),
         figure => figure.parse().map(Some).map_err(|_| format!("`{figure}` is no figure")),
     }
@@ -117,16 +123,12 @@ fn run(rounds: usize) -> Result<(), String> {
     for row in ROWS {
         let mut times = [const { Vec::new() }; CONTENDERS.len()];
         for round in 0..rounds {
-            let mut order: Vec<_> = CONTENDERS.into_iter().enumerate().collect();
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            for (place, contender) in order {
+            for (place, contender) in in_turns(CONTENDERS.into_iter().enumerate(), round) {
                 times[place].extend(child(&row, contender)?);
             }
         }
         let apart = times.iter().map(|times| spread(times)).fold(0.0, f64::max);
-        let [fiber, task, thread] = times.map(|mut times| median(&mut times));
+        let [fiber, task, thread] = times.map(printed);
         println!("| {} | {fiber} | {task} | {thread} | {:.0} % |", row.name, 100.0 * apart);
     }
     println!("\nNanoseconds, but for bytes:");
@@ -136,17 +138,15 @@ fn run(rounds: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn median(times: &mut [f64]) -> String {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).map_or("-".to_owned(), |median| format!("{median:.0}"))
+fn printed(mut times: Vec<f64>) -> String {
+    if times.is_empty() { "-".to_owned() } else { format!("{:.0}", median(&mut times)) }
 }
 
 /// Returns the distance between the quartiles of the rounds, as a fraction of their median.
 fn spread(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    let at = |part: usize| times[(times.len() - 1) * part / 4];
-    if times.is_empty() { 0.0 } else { (at(3) - at(1)) / at(2) }
+    let [low, middle, high] = [1, 2, 3].map(|part| quartile(&mut times, part));
+    if times.is_empty() { 0.0 } else { (high - low) / middle }
 }
 
 fn each(began: Instant, count: usize) -> Option<f64> {
@@ -327,24 +327,16 @@ fn crowd(contender: Contender, runtime: &Runtime) -> Option<f64> {
     waiting(contender, runtime, || ()).map(|(_, took)| took)
 }
 
-/// Returns the resident memory of this process.
-fn resident() -> f64 {
-    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
-    kib.unwrap_or(f64::NAN) * 1024.0
-}
-
 fn bytes(contender: Contender, runtime: &Runtime) -> Option<f64> {
     if contender == Contender::Thread {
         return None;
     }
-    let before = resident();
+    let before = resident_bytes() as f64;
     // The last one may be about to wait; that does not matter here.
     let settle = || thread::sleep(Duration::from_millis(20));
     let (after, _) = waiting(contender, runtime, || {
         settle();
-        resident()
+        resident_bytes() as f64
     })?;
     Some((after - before) / MANY as f64)
 }

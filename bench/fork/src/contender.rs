@@ -194,8 +194,8 @@ pub(crate) mod futex {
     use std::thread::{self, Thread};
     use std::time::Duration;
 
-    use crate::measure::Metric;
     use crate::workloads;
+    use harness::Metric;
 
     /// A thread that waits for `asked`, and then wakes the caller.
     pub(crate) struct Futex {

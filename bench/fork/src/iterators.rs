@@ -6,10 +6,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use harness::measure::{Metric, Of, cpu_ns, median, per_op};
 use rayon::ThreadPool;
 use rayon::prelude::*;
-
-use crate::measure::{Metric, Of, cpu_ns, median, per_op};
 
 /// The number of elements, unless a row says otherwise.
 const COUNT: usize = 10_000_000;

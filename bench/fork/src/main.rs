@@ -4,16 +4,9 @@
 //! `fork-dropin` for Rayon on our rayon-core, which it builds first. ../README.md says why
 //! comparisons are run this way.
 
-#[allow(dead_code, reason = "bench/sched uses all of it")]
-#[path = "../../sched/src/machine.rs"]
-mod machine;
-#[allow(dead_code, reason = "bench/sched uses all of it")]
-#[path = "../../sched/src/measure.rs"]
-mod measure;
 #[macro_use]
 mod workloads;
 mod contender;
-mod driver;
 mod iterators;
 mod rayons;
 mod report;
@@ -21,70 +14,75 @@ mod report;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use measure::Metric;
+use harness::program::Program;
+use harness::{Comparison, Contender, Metric, Row};
 
-/// The packages whose versions a record names.
-pub(crate) const PACKAGES: [&str; 3] = ["rayon", "rayon-core", "chili"];
-
-/// All contenders, and a description of each.
-pub(crate) const CONTENDERS: [(&str, &str); 8] = [
-    ("sequential", "no pool: calls one after the other"),
-    ("rayon", "what ratios are against"),
-    ("rayon-again", "the same once more: how far two equal things differ is the noise floor"),
-    ("blitz", "blitz_io::parallel as Rayon is used"),
-    ("native", "blitz_io::parallel with the worker passed along; the caller takes part"),
-    ("on-blitz", "the published rayon on our rayon-core"),
-    ("chili", "its caller takes part; it runs the second closure first"),
-    ("futex", "a bare thread that is parked and unparked: the floor of the installs"),
-];
-
-/// A row of the table.
-pub(crate) struct Row {
-    pub(crate) name: &'static str,
-    /// The description of one operation.
-    pub(crate) what: &'static str,
-    /// Contenders that do not support it.
-    pub(crate) lacks: &'static [&'static str],
-    /// True if it takes long whatever the budget, so that fewer rounds are run.
-    pub(crate) slow: bool,
-    /// True if it does not depend on the number of threads, or is meaningful only with two.
-    pub(crate) wants_two: bool,
-}
+static COMPARISON: Comparison = Comparison {
+    rows: &ROWS,
+    contenders: &[
+        Contender::new("sequential", "no pool: calls one after the other"),
+        Contender::new("rayon", "what ratios are against"),
+        Contender::new(
+            "rayon-again",
+            "the same once more: how far two equal things differ is the noise floor",
+        ),
+        Contender::new("blitz", "blitz_io::parallel as Rayon is used"),
+        Contender::new(
+            "native",
+            "blitz_io::parallel with the worker passed along; the caller takes part",
+        ),
+        Contender::new("on-blitz", "the published rayon on our rayon-core")
+            .by(Program::Beside { folder: "dropin", binary: "fork-dropin" }),
+        Contender::new("chili", "its caller takes part; it runs the second closure first"),
+        Contender::new(
+            "futex",
+            "a bare thread that is parked and unparked: the floor of the installs",
+        ),
+    ],
+    packages: &["rayon", "rayon-core", "chili"],
+    child,
+    counted: Some("threads"),
+    // `rayon-again` has a column of its own, and runs if it is named.
+    noise: None,
+    time_out: Duration::from_secs(60),
+    table: report::table,
+    intro: "Medians over rounds; smaller is better, in ratios too.",
+    ..Comparison::new("fork", env!("CARGO_MANIFEST_DIR"))
+};
 
 const fn row(name: &'static str, what: &'static str) -> Row {
-    Row { name, what, lacks: &["futex"], slow: false, wants_two: false }
-}
-
-const fn of_iterators(name: &'static str, what: &'static str) -> Row {
-    let lacks = &["sequential", "blitz", "native", "chili", "futex"];
-    Row { lacks, slow: true, ..row(name, what) }
+    Row::new(name, what).lacked_by(&["futex"])
 }
 
 const fn of_searches(name: &'static str, what: &'static str) -> Row {
-    Row { slow: false, ..of_iterators(name, what) }
+    Row::new(name, what).lacked_by(&["sequential", "blitz", "native", "chili", "futex"])
 }
 
-const fn of_pools(name: &'static str, what: &'static str) -> Row {
-    Row { lacks: &["sequential", "futex"], wants_two: true, ..row(name, what) }
-}
-
-const fn of_calls(name: &'static str, what: &'static str) -> Row {
-    Row { lacks: &["sequential"], ..of_pools(name, what) }
+const fn of_iterators(name: &'static str, what: &'static str) -> Row {
+    of_searches(name, what).slow()
 }
 
 const fn coarse(name: &'static str, what: &'static str) -> Row {
-    Row { wants_two: true, ..row(name, what) }
+    row(name, what).with_several_workers()
 }
 
-pub(crate) const ROWS: [Row; 36] = [
+const fn of_pools(name: &'static str, what: &'static str) -> Row {
+    coarse(name, what).lacked_by(&["sequential", "futex"])
+}
+
+const fn of_calls(name: &'static str, what: &'static str) -> Row {
+    coarse(name, what).lacked_by(&["sequential"])
+}
+
+const ROWS: [Row; 36] = [
     row("fib", "a join of fibonacci(27) without a cut-off"),
     row("tree_1k", "a node of a tree of 1,023, the left child first"),
     row("tree_1k_called", "the same with a call of the pool, from outside, for each tree"),
     row("tree_131k", "a node of a tree of 131,071"),
     row("tree_1m", "a node of a tree of 1,048,575"),
     row("tree_1m_right", "the same, the right child first: the way the memory lies"),
-    Row { slow: true, ..row("tree_8m", "a node of a tree of 8,388,607") },
-    Row { slow: true, ..row("tree_8m_right", "the same, the right child first") },
+    row("tree_8m", "a node of a tree of 8,388,607").slow(),
+    row("tree_8m_right", "the same, the right child first").slow(),
     coarse("join_10ms", "one join of two closures of 10 ms"),
     coarse("leaves_200us", "16 closures of 200 us, as a balanced tree"),
     coarse("chain_50us", "100 closures of 50 us, as a list"),
@@ -115,52 +113,8 @@ pub(crate) const ROWS: [Row; 36] = [
     of_iterators("par_flatten", "an element of 1000 lists of 10,000: flatten().sum()"),
 ];
 
-const USAGE: &str = "\
-usage: fork run [options]   measure, print the table, record it
-       fork list            name the rows and the contenders
-
-options of run:
-  --quick               few rounds, short batches, for a first look
-  --only ROW[,ROW]      these rows alone
-  --contenders A[,B]    these contenders alone (see `fork list`)
-  --workers N[,N]       threads of the pools (1,2)
-  --rounds N            rounds for each row
-  --out DIR             where the record goes (bench/record)
-  --no-record           print the table only";
-
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome = match words.as_slice() {
-        ["--child", contender, row, threads, budget] => measured(contender, row, threads, budget),
-        ["run", options @ ..] => driver::Plan::parse(options).and_then(|plan| driver::run(&plan)),
-        ["list"] => {
-            for Row { name, what, .. } in &ROWS {
-                println!("  {name:<20} {what}");
-            }
-            for (name, what) in CONTENDERS {
-                println!("  {name:<20} {what}");
-            }
-            Ok(())
-        }
-        _ => Err(USAGE.to_owned()),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn measured(contender: &str, row: &str, threads: &str, budget: &str) -> Result<(), String> {
-    let (threads, budget) =
-        workloads::numbers(threads, budget).ok_or("threads and budget are numbers")?;
-    let metrics = child(contender, row, threads, budget)
-        .ok_or_else(|| format!("{contender} has no row {row}: see `fork list`"))?;
-    metrics.iter().for_each(|metric| println!("{}", metric.line()));
-    Ok(())
+    harness::main(&COMPARISON)
 }
 
 fn child(contender: &str, row: &str, threads: usize, budget: Duration) -> Option<Vec<Metric>> {
@@ -172,5 +126,13 @@ fn child(contender: &str, row: &str, threads: usize, budget: Duration) -> Option
         "chili" => workloads::run(&contender::chili::Chili::new(threads), row, budget),
         "futex" => contender::futex::Futex::new().run(row, budget),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn row_names_are_unique_and_lacked_by_contenders_that_there_are() {
+        harness::check::names(&crate::COMPARISON);
     }
 }

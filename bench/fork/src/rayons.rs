@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use harness::Metric;
+
 use crate::iterators;
-use crate::measure::Metric;
 use crate::workloads::{self, First, Pool, Tree};
 
 crate::recursion!(plain rayon::join);

@@ -7,7 +7,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::measure::{Metric, Of, cpu_ns, median, per_op, percentile};
+use harness::Metric;
+use harness::measure::{Of, cpu_ns, median, others_sleep, per_op, percentile};
 
 /// A tree; `None` if empty.
 pub(crate) type Tree = Option<Box<Node>>;
@@ -264,6 +265,7 @@ fn until_asleep(budget: Duration, before: impl Fn(), measured: impl Fn()) -> Vec
         before();
         let (start, cpu) = (Instant::now(), cpu_ns(Of::Process) - cpu_ns(Of::ThisThread));
         measured();
+        // Without a pause, because a call takes some tens of microseconds itself.
         while !others_sleep() {}
         times.push(start.elapsed().as_nanos() as f64 / 1e3);
         burnt.push((cpu_ns(Of::Process) - cpu_ns(Of::ThisThread) - cpu) as f64 / 1e3);
@@ -272,24 +274,6 @@ fn until_asleep(budget: Duration, before: impl Fn(), measured: impl Fn()) -> Vec
         Metric::new("time", "us", median(&mut times), None),
         Metric::new("cpu", "us", median(&mut burnt), None),
     ]
-}
-
-/// Returns true if every thread but the calling main thread sleeps in the kernel. Called without a
-/// pause, because a call takes some tens of microseconds itself.
-fn others_sleep() -> bool {
-    let main = std::process::id().to_string();
-    std::fs::read_dir("/proc/self/task").expect("no /proc: run this on linux").flatten().all(|it| {
-        // The state letter follows the name, which is in brackets.
-        let sleeps =
-            |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
-        it.file_name().to_str() == Some(&main)
-            || std::fs::read_to_string(it.path().join("stat")).map_or(true, sleeps)
-    })
-}
-
-/// Parses the numbers of a child's command line.
-pub(crate) fn numbers(threads: &str, budget_ms: &str) -> Option<(usize, Duration)> {
-    Some((threads.parse().ok()?, Duration::from_millis(budget_ms.parse().ok()?)))
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use harness::measure::{Metric, Of, cpu_ns, median};
+
 use crate::material::Folder;
-use crate::measure::{Metric, Of, cpu_ns, median};
 
 /// The number of files of the rows that read the same ones again.
 pub(crate) const FILES: usize = 256;
@@ -98,7 +99,7 @@ macro_rules! files {
 
         use crate::files::*;
         use crate::material::{Folder, Numbers};
-        use crate::measure::per_op;
+        use harness::measure::per_op;
 
         /// Runs the row if it is one of these.
         pub(crate) fn on_files(row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {

@@ -1,23 +1,8 @@
 //! Files on every contender, interleaved in child processes.
 //!
 //! `fs run` is the driver; it starts itself as `fs --child` for each figure. ../README.md says
-//! how to run it, how to read it, and why it is done this way. All but the workloads is
-//! compiled from `../sched`.
+//! how to run it, how to read it, and why it is done this way.
 
-#[path = "../../sched/src/command.rs"]
-mod command;
-#[path = "../../sched/src/driver.rs"]
-mod driver;
-#[path = "../../sched/src/machine.rs"]
-mod machine;
-#[allow(dead_code, reason = "it serves all comparisons; no row here needs all of it")]
-#[path = "../../sched/src/measure.rs"]
-mod measure;
-#[path = "../../sched/src/report.rs"]
-mod report;
-#[allow(dead_code, reason = "it serves all comparisons; no row here needs all of it")]
-#[path = "../../sched/src/row.rs"]
-mod row;
 mod material;
 mod plain;
 mod files;
@@ -26,53 +11,53 @@ mod workloads;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use measure::Metric;
+use harness::program::Program;
+use harness::{Comparison, Contender, Metric};
 
-/// The program's name, and its record's.
-pub(crate) const NAME: &str = "fs";
+use crate::workloads::ROWS;
 
-/// All contenders, and a description of each.
-pub(crate) const CONTENDERS: [(&str, &str); 6] = [
-    ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
-    ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
-    ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
-    ("blitz-threads", "the same with BLITZ_FS_INLINE=never: nothing is tried at once"),
-    ("blitz-ring", "the same with BLITZ_FS_INLINE=uring: reads at an offset by io_uring"),
-    ("plain", "std's calls on one thread, without a runtime, and `cp`: the system's part"),
-];
-
-/// Contenders that are no runtimes, or are not configured as usual.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 3] = ["blitz-threads", "blitz-ring", "plain"];
-
-/// The packages whose versions a record names.
-pub(crate) const PACKAGES: [&str; 1] = ["tokio"];
-
-/// No published figures exist for the same rows.
-pub(crate) const CLAIMS: Option<row::Claims> = None;
+static COMPARISON: Comparison = Comparison {
+    rows: &ROWS,
+    contenders: &[
+        Contender::TOKIO,
+        Contender::TOKIO_AGAIN,
+        Contender::BLITZ,
+        Contender::new(
+            "blitz-threads",
+            "the same with BLITZ_FS_INLINE=never: nothing is tried at once",
+        )
+        .by(Program::Blitz)
+        .with_environment(&[("BLITZ_FS_INLINE", "never")])
+        .only_when_named(),
+        Contender::new(
+            "blitz-ring",
+            "the same with BLITZ_FS_INLINE=uring: reads at an offset by io_uring",
+        )
+        .by(Program::Blitz)
+        .with_environment(&[("BLITZ_FS_INLINE", "uring")])
+        .only_when_named(),
+        Contender::new(
+            "plain",
+            "std's calls on one thread, without a runtime, and `cp`: the system's part",
+        )
+        .only_when_named(),
+    ],
+    packages: &["tokio"],
+    has_blitz: cfg!(feature = "blitz"),
+    child,
+    ..Comparison::new("fs", env!("CARGO_MANIFEST_DIR"))
+};
 
 fn main() -> ExitCode {
-    command::main(child)
+    harness::main(&COMPARISON)
 }
 
-fn child(
-    contender: &str,
-    row: &str,
-    workers: usize,
-    budget: Duration,
-) -> Result<Option<Vec<Metric>>, String> {
-    Ok(match contender {
+fn child(contender: &str, row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
+    match contender {
         "tokio" | "tokio-again" => workloads::on_tokio(row, workers, budget),
         #[cfg(feature = "blitz")]
-        "blitz" => workloads::on_blitz(row, workers, budget),
-        #[cfg(feature = "blitz")]
-        "blitz-threads" | "blitz-ring" => {
-            let way = if contender == "blitz-ring" { "uring" } else { "never" };
-            // SAFETY: the environment must not be read concurrently, and no other thread has been
-            // started yet.
-            unsafe { std::env::set_var("BLITZ_FS_INLINE", way) };
-            workloads::on_blitz(row, workers, budget)
-        }
+        "blitz" | "blitz-threads" | "blitz-ring" => workloads::on_blitz(row, workers, budget),
         "plain" => plain::run(row, budget),
-        _ => return Err(format!("no contender {contender} in this build: see `fs list`")),
-    })
+        _ => None,
+    }
 }

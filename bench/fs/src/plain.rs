@@ -6,11 +6,12 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::Duration;
 
+use harness::measure::{Metric, per_op};
+
 use crate::files::{
     BLOCK, COLD, FILES, HUGE, LARGE, MANY, OPS, SMALL, cold_batches, copies, entries,
 };
 use crate::material::{Folder, Numbers};
-use crate::measure::{Metric, per_op};
 
 /// Runs a row; `None` if there is no such row.
 pub(crate) fn run(row: &str, budget: Duration) -> Option<Vec<Metric>> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use harness::{Metric, Row};
+
 use crate::files::{files, not_cached};
-use crate::measure::Metric;
-use crate::row::Row;
 
 pub(crate) const ROWS: [Row; 9] = [
     Row::new("read_4k", "fs::read of a cached file of 4 KiB, one by one"),
@@ -76,10 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn row_names_are_unique() {
-        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ROWS.len());
+    fn row_names_are_unique_and_lacked_by_contenders_that_there_are() {
+        harness::check::names(&crate::COMPARISON);
     }
 }

@@ -14,7 +14,8 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::measure::{Metric, percentile};
+use harness::measure::{Metric, percentile};
+
 use crate::server::{HEAVY, MESSAGE};
 
 /// One of this many requests is heavy, if any are.

@@ -4,85 +4,71 @@
 //! builds first) and a client (itself), and notifies the server when the client begins and ends to
 //! count. ../README.md says why comparisons are run this way.
 
-#[allow(dead_code, reason = "bench/sched uses all of it")]
-#[path = "../../sched/src/machine.rs"]
-mod machine;
-#[allow(dead_code, reason = "bench/sched uses all of it")]
-#[path = "../../sched/src/measure.rs"]
-mod measure;
 #[macro_use]
 mod server;
 mod client;
-mod driver;
 mod report;
+mod trial;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// The packages whose versions a record names.
-pub(crate) const PACKAGES: [&str; 3] = ["tokio", "rayon", "rayon-core"];
+use harness::program::Program;
+use harness::{Comparison, Contender, Effort, Extra, Order, Row};
 
-/// A runtime beside a pool.
-pub(crate) struct Contender {
-    pub(crate) name: &'static str,
-    pub(crate) what: &'static str,
-    pub(crate) runtime: &'static str,
-    /// True if Rayon runs on our rayon-core.
-    pub(crate) on_ours: bool,
-    /// True if it takes part only when named.
-    pub(crate) is_extra: bool,
-}
+/// The server with Rayon on our rayon-core.
+const OURS: Program = Program::Beside { folder: "ours", binary: "mixed-ours" };
 
-/// All contenders.
-pub(crate) const CONTENDERS: [Contender; 5] = [
-    Contender {
-        name: "stock",
-        what: "Tokio beside Rayon: what ratios are against",
-        runtime: "tokio",
-        on_ours: false,
-        is_extra: false,
-    },
-    Contender {
-        name: "stock-again",
-        what: "the same once more: how far two equal things differ is the noise floor",
-        runtime: "tokio",
-        on_ours: false,
-        is_extra: false,
-    },
-    Contender {
-        name: "blitz",
-        what: "blitz-io beside the published rayon on our rayon-core",
-        runtime: "blitz",
-        on_ours: true,
-        is_extra: false,
-    },
-    Contender {
-        name: "tokio-ours",
-        what: "Tokio beside Rayon on our rayon-core: the pool's part (only when named)",
-        runtime: "tokio",
-        on_ours: true,
-        is_extra: true,
-    },
-    Contender {
-        name: "blitz-rayon",
-        what: "blitz-io beside the stock Rayon: the runtime's part (only when named)",
-        runtime: "blitz",
-        on_ours: false,
-        is_extra: true,
-    },
-];
-
-/// A row of the table.
-pub(crate) struct Row {
-    pub(crate) name: &'static str,
-    pub(crate) what: &'static str,
-    /// The server's arguments.
-    pub(crate) server: [&'static str; 2],
-    pub(crate) client: Client,
-}
+static COMPARISON: Comparison = Comparison {
+    rows: &ROWS,
+    contenders: &[
+        Contender::new("stock", "Tokio beside Rayon: what ratios are against"),
+        Contender::new(
+            "stock-again",
+            "the same once more: how far two equal things differ is the noise floor",
+        ),
+        Contender::new("blitz", "blitz-io beside the published rayon on our rayon-core").by(OURS),
+        Contender::new(
+            "tokio-ours",
+            "Tokio beside Rayon on our rayon-core: the pool's part (only when named)",
+        )
+        .by(OURS)
+        .only_when_named(),
+        Contender::new(
+            "blitz-rayon",
+            "blitz-io beside the stock Rayon: the runtime's part (only when named)",
+        )
+        .only_when_named(),
+    ],
+    packages: &["tokio", "rayon", "rayon-core"],
+    counted: None,
+    extras: &[
+        Extra { option: "--connections", default: 50, what: "connections of the client" },
+        // About a tenth of what one core can serve: load, and time for sorts.
+        Extra {
+            option: "--rate",
+            default: 10_000,
+            what: "requests in a second, on all connections together",
+        },
+    ],
+    // Time for dozens of sorts, and at the usual rate for two hundred requests beyond the 99th
+    // percentile.
+    quick: Effort { rounds: 2, slow_rounds: 2, budget: Duration::from_millis(500) },
+    full: Effort { rounds: 11, slow_rounds: 11, budget: Duration::from_millis(2000) },
+    order: Order::RoundByRound,
+    // `stock-again` has a column of its own, and runs if it is named.
+    noise: None,
+    trial: trial::trial,
+    how: trial::how,
+    table: report::table,
+    // The table ends with a note.
+    intro: "",
+    ..Comparison::new("mixed", env!("CARGO_MANIFEST_DIR"))
+};
 
 /// The load on the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Client {
+enum Client {
     None,
     /// The rate of requests that the command line sets.
     FixedRate,
@@ -90,59 +76,37 @@ pub(crate) enum Client {
     ClosedLoop,
 }
 
-pub(crate) const ROWS: [Row; 6] = [
-    Row {
-        name: "echo_alone",
-        what: "echoes at a fixed rate; nobody sorts",
-        server: ["echo", "quiet"],
-        client: Client::FixedRate,
-    },
-    Row {
-        name: "sort_alone",
-        what: "a thread that sorts 1,000,000 u64 over and over by par_sort_unstable(); no client",
-        server: ["echo", "sorting"],
-        client: Client::None,
-    },
-    Row {
-        name: "mixed",
-        what: "both: echoes at a fixed rate beside the sorts",
-        server: ["echo", "sorting"],
-        client: Client::FixedRate,
-    },
-    Row {
-        name: "echo_full_alone",
-        what: "echoes in a closed loop, each connection with one request at a time; nobody sorts",
-        server: ["echo", "quiet"],
-        client: Client::ClosedLoop,
-    },
-    Row {
-        name: "mixed_full",
-        what: "both: echoes in a closed loop beside the sorts",
-        server: ["echo", "sorting"],
-        client: Client::ClosedLoop,
-    },
-    Row {
-        name: "mixed_handler",
-        what: "the handler computes: each 100th request of a connection waits for a sort of \
-               100,000 u64 on the pool (heavy), the others are echoes",
-        server: ["computing", "quiet"],
-        client: Client::FixedRate,
-    },
+const ROWS: [Row; 6] = [
+    Row::new("echo_alone", "echoes at a fixed rate; nobody sorts"),
+    Row::new(
+        "sort_alone",
+        "a thread that sorts 1,000,000 u64 over and over by par_sort_unstable(); no client",
+    ),
+    Row::new("mixed", "both: echoes at a fixed rate beside the sorts"),
+    Row::new(
+        "echo_full_alone",
+        "echoes in a closed loop, each connection with one request at a time; nobody sorts",
+    ),
+    Row::new("mixed_full", "both: echoes in a closed loop beside the sorts"),
+    Row::new(
+        "mixed_handler",
+        "the handler computes: each 100th request of a connection waits for a sort of \
+         100,000 u64 on the pool (heavy), the others are echoes",
+    ),
 ];
 
-const USAGE: &str = "\
-usage: mixed run [options]   measure, print the table, record it
-       mixed list            name the rows and the contenders
-
-options of run:
-  --quick               few rounds, short spans, for a first look
-  --only ROW[,ROW]      these rows alone
-  --contenders A[,B]    these contenders alone (see `mixed list`)
-  --connections N       of the client (50)
-  --rate N              requests in a second, on all connections together (10000)
-  --rounds N            rounds for each row
-  --out DIR             where the record goes (bench/record)
-  --no-record           print the table only";
+/// Returns the server's arguments and the client's load for a row.
+fn setting(row: &Row) -> ([&'static str; 2], Client) {
+    match row.name {
+        "echo_alone" => (["echo", "quiet"], Client::FixedRate),
+        "sort_alone" => (["echo", "sorting"], Client::None),
+        "mixed" => (["echo", "sorting"], Client::FixedRate),
+        "echo_full_alone" => (["echo", "quiet"], Client::ClosedLoop),
+        "mixed_full" => (["echo", "sorting"], Client::ClosedLoop),
+        "mixed_handler" => (["computing", "quiet"], Client::FixedRate),
+        other => panic!("{other} has no setting: add it to `setting`"),
+    }
+}
 
 mod on_tokio {
     server!(tokio);
@@ -159,29 +123,12 @@ const RUNTIMES: [(&str, server::Listen); 2] =
     [("tokio", on_tokio::listen), ("blitz", on_blitz::listen)];
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = harness::words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome = match words.as_slice() {
-        ["--server", ..] => server::main(&words, &RUNTIMES),
-        ["--client", port, load @ ..] => client(port, load),
-        ["run", options @ ..] => driver::Plan::parse(options).and_then(|plan| driver::run(&plan)),
-        ["list"] => {
-            for Row { name, what, .. } in &ROWS {
-                println!("  {name:<16} {what}");
-            }
-            for Contender { name, what, .. } in &CONTENDERS {
-                println!("  {name:<16} {what}");
-            }
-            Ok(())
-        }
-        _ => Err(USAGE.to_owned()),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
+    match words.as_slice() {
+        ["--server", ..] => harness::exit(server::main(&words, &RUNTIMES)),
+        ["--client", port, load @ ..] => harness::exit(client(port, load)),
+        _ => harness::main(&COMPARISON),
     }
 }
 

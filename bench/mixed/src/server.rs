@@ -9,9 +9,8 @@ use std::io::{BufRead, Write};
 use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
+use harness::measure::{Metric, Of, cpu_ns};
 use rayon::prelude::*;
-
-use crate::measure::{Metric, Of, cpu_ns};
 
 /// The number of bytes of a request and of its reply.
 pub(crate) const MESSAGE: usize = 64;

@@ -22,11 +22,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    client::MESSAGE,
-    measure::{Metric, per_op},
-    sockets::TRIPS,
-};
+use harness::measure::{Metric, per_op};
+
+use crate::{client::MESSAGE, sockets::TRIPS};
 
 /// The number of events fetched at a time, as many as the runtimes do.
 const EVENTS: usize = 1024;

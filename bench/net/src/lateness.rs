@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::measure::{Metric, percentile};
+use harness::measure::{Metric, percentile};
 
 /// Returns the nanoseconds past `deadline`; it must not be called before it.
 pub(crate) fn late_ns(deadline: Instant) -> f64 {

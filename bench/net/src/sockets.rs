@@ -27,10 +27,10 @@ macro_rules! sockets {
         use $runtime::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
 
         use crate::client::{Client, MESSAGE};
-        use crate::measure::{
+        use crate::sockets::*;
+        use harness::measure::{
             Of, allowed_cores, cpu_ns, percentile, resident_bytes, stay_on, voluntary_switches,
         };
-        use crate::sockets::*;
 
         /// Runs the row if it is one of these.
         pub(crate) fn on_sockets(

@@ -22,8 +22,8 @@ macro_rules! timers {
         use $runtime::time::{self, sleep, sleep_until, timeout};
 
         use crate::lateness::{figures, late_ns, wants_more};
-        use crate::measure::per_op;
         use crate::timers::*;
+        use harness::measure::per_op;
 
         fn build(workers: usize) -> Runtime {
             let mut builder = Builder::new_multi_thread();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::measure::Metric;
-use crate::row::Row;
+use harness::{Metric, Row};
+
 use crate::sockets::sockets;
 use crate::timers::timers;
 
@@ -57,34 +57,21 @@ contender!(on_blitz, blitz_rows, blitz_io);
 
 #[cfg(test)]
 mod tests {
+    use harness::check::every_row_ends;
+
     use super::*;
-
-    type Run = fn(&str, usize, Duration) -> Option<Vec<Metric>>;
-
-    /// Checks that every row, with the smallest budget, ends on its own and gives plausible
-    /// figures.
-    fn every_row_ends(run: Run) {
-        crate::limits::raise();
-        for row in &ROWS {
-            for workers in [1, 2].into_iter().filter(|&workers| row.runs_with(workers)) {
-                let metrics = run(row.name, workers, Duration::ZERO);
-                let metrics = metrics.unwrap_or_else(|| panic!("{} is missing", row.name));
-                let timed = |metric: &&Metric| metric.unit == "ns";
-                assert!(metrics.iter().filter(timed).all(|metric| metric.value > 0.0));
-                assert!(metrics.iter().all(|metric| metric.value.is_finite()), "{metrics:?}");
-            }
-        }
-    }
 
     #[test]
     fn every_row_ends_on_tokio() {
-        every_row_ends(on_tokio);
+        crate::limits::raise();
+        every_row_ends(&ROWS, on_tokio);
     }
 
     #[cfg(feature = "blitz")]
     #[test]
     fn every_row_ends_on_blitz() {
-        every_row_ends(on_blitz);
+        crate::limits::raise();
+        every_row_ends(&ROWS, on_blitz);
     }
 
     #[test]
@@ -93,10 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn row_names_are_unique() {
-        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ROWS.len());
+    fn row_names_are_unique_and_lacked_by_contenders_that_there_are() {
+        harness::check::names(&crate::COMPARISON);
     }
 }

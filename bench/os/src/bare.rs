@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::measure::{Metric, per_op};
+use harness::measure::{Metric, per_op};
+
 use crate::sender;
 use crate::workloads::{AT_ONCE, CHILDREN};
 

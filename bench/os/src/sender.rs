@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::measure::{Metric, percentile};
+use harness::measure::{Metric, percentile};
 
 /// The signal that is sent.
 pub(crate) const SIGNAL: i32 = libc::SIGUSR1;

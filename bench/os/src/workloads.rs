@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::measure::Metric;
-use crate::row::Row;
+use harness::{Metric, Row};
 
 /// The number of sequential children in a batch.
 pub(crate) const CHILDREN: usize = 20;
@@ -30,8 +29,8 @@ macro_rules! contender {
             use $runtime::signal::unix::{SignalKind, signal};
 
             use super::*;
-            use crate::measure::per_op;
             use crate::sender;
+            use harness::measure::per_op;
 
             fn build(workers: usize) -> Runtime {
                 let mut builder = Builder::new_multi_thread();
@@ -128,10 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn row_names_are_unique() {
-        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ROWS.len());
+    fn row_names_are_unique_and_lacked_by_contenders_that_there_are() {
+        harness::check::names(&crate::COMPARISON);
     }
 }

@@ -63,6 +63,5 @@ impl Figures {
 
 pub(crate) fn median(all: &[Figures], pick: impl Fn(&Figures) -> f64) -> f64 {
     let mut values: Vec<f64> = all.iter().map(pick).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    harness::measure::median(&mut values)
 }

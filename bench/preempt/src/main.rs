@@ -16,7 +16,10 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    time::Duration,
 };
+
+use harness::in_turns;
 
 use self::{
     figures::{Figures, median},
@@ -81,11 +84,8 @@ fn run(options: &[&str]) -> ExitCode {
         let mut all: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
         for round in 0..rounds {
             // The contender that comes first in one round comes last in the next.
-            let mut order = CONTENDERS.to_vec();
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            for contender in order.into_iter().filter(|contender| row.has(contender)) {
+            let able = CONTENDERS.into_iter().filter(|contender| row.has(contender));
+            for contender in in_turns(able, round) {
                 let measured = match (contender, &go) {
                     (GO, Ok((program, _))) => on_go(program, row),
                     (GO, Err(_)) => continue,
@@ -130,19 +130,8 @@ fn complain(text: &str) -> ExitCode {
 
 /// Builds the program in `go/` beside this one; also returns the version of Go.
 fn build_go() -> Result<(PathBuf, String), String> {
-    let version = Command::new("go").arg("version").output();
-    let version = version.map_err(|_| "there is no `go` on PATH".to_owned())?;
-    let version = String::from_utf8_lossy(&version.stdout).trim().replace("go version ", "");
-    let this = env::current_exe().map_err(|error| error.to_string())?;
-    let program = this.with_file_name("preempt-go");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/go");
-    let mut build = Command::new("go");
-    build.args(["build", "-o"]).arg(&program).arg("main.go").current_dir(source);
-    let built = build.output().map_err(|error| format!("go build: {error}"))?;
-    if !built.status.success() {
-        return Err(format!("go build: {}", String::from_utf8_lossy(&built.stderr).trim()));
-    }
-    Ok((program, version))
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go");
+    harness::program::build_go(&source, "main.go", "preempt-go")
 }
 
 fn on_go(program: &Path, row: &Row) -> Result<Figures, String> {
@@ -155,10 +144,10 @@ fn child(row: &str, contender: &str) -> Result<Figures, String> {
     figures_of(Command::new(own).args(["one", row, contender]))
 }
 
+/// The time limit of a child: several times what the longest row takes.
+const TIME_OUT: Duration = Duration::from_secs(300);
+
 fn figures_of(command: &mut Command) -> Result<Figures, String> {
-    let output = command.output().map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    Figures::parse(&String::from_utf8_lossy(&output.stdout))
+    let (text, _) = harness::child::output(command, TIME_OUT)?;
+    Figures::parse(&text)
 }

@@ -131,8 +131,7 @@ fn main() -> Result<(), String> {
         (case.run)();
     }
     for round in 0..options.rounds {
-        for step in 0..cases.len() {
-            let index = if round % 2 == 0 { step } else { cases.len() - 1 - step };
+        for index in harness::in_turns(0..cases.len(), round) {
             figures[index].push((cases[index].run)());
         }
         eprint!("\rround {} of {} ", round + 1, options.rounds);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use harness::measure::quartile;
+
 use crate::Case;
 
 pub(crate) struct Row {
@@ -16,12 +18,8 @@ impl Row {
     pub(crate) fn new(case: &Case, mut figures: Vec<f64>) -> Self {
         // A round in which there was nothing to measure returns NaN.
         figures.retain(|figure| !figure.is_nan());
-        if figures.is_empty() {
-            figures.push(f64::NAN);
-        }
-        figures.sort_unstable_by(f64::total_cmp);
-        let at = |part: usize| figures[(figures.len() - 1) * part / 4];
-        Self { group: case.group, name: case.name, low: at(1), median: at(2), high: at(3) }
+        let [low, median, high] = [1, 2, 3].map(|part| quartile(&mut figures, part));
+        Self { group: case.group, name: case.name, low, median, high }
     }
 }
 

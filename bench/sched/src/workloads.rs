@@ -15,13 +15,14 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bell::{Bell, Latch, PaddedBell};
-use crate::contender::Contender;
-use crate::measure::{
+use harness::Row;
+use harness::bell::{Bell, Latch, PaddedBell};
+use harness::measure::{
     Metric, Of, allowed_cores, cpu_ns, per_op, percentile, resident_bytes, stay_on,
     voluntary_switches, wait_until_others_sleep,
 };
-use crate::row::Row;
+
+use crate::contender::Contender;
 
 pub(crate) const ROWS: [Row; 16] = [
     Row::new("spawn_many_remote", "one of 30,000 empty tasks spawned from block_on; wait for all"),
@@ -621,17 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_lacks_only_contenders_that_there_are() {
-        for name in ROWS.iter().flat_map(|row| row.lacks) {
-            assert!(crate::CONTENDERS.iter().any(|(known, _)| known == name), "{name}");
-        }
-    }
-
-    #[test]
-    fn row_names_are_unique() {
-        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ROWS.len());
+    fn row_names_are_unique_and_lacked_by_contenders_that_there_are() {
+        harness::check::names(&crate::COMPARISON);
     }
 }

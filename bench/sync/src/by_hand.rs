@@ -9,8 +9,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use harness::measure::{Metric, median};
+
 use crate::heap::taken_by;
-use crate::measure::{Metric, median};
 
 /// The number of operations in a batch: enough that the two readings of the clock, 22 ns each where
 /// the first table was made, are negligible.

@@ -1,6 +1,6 @@
 //! Figures that blitz-io's predecessor, written in Zig, has published for the same operations.
 
-use crate::row::Claims;
+use harness::Claims;
 
 pub(crate) const CLAIMS: Claims = Claims {
     whose: "claimed",

@@ -1,25 +1,8 @@
 //! Locks and channels on every contender, interleaved in child processes.
 //!
 //! `sync run` is the driver; it starts itself as `sync --child` for each figure.
-//! ../README.md says how to run it, how to read it, and why it is done this way. All but
-//! the workloads is compiled from `../sched`.
+//! ../README.md says how to run it, how to read it, and why it is done this way.
 
-#[path = "../../sched/src/command.rs"]
-mod command;
-#[path = "../../sched/src/driver.rs"]
-mod driver;
-#[path = "../../sched/src/machine.rs"]
-mod machine;
-#[allow(dead_code, reason = "it serves all comparisons; no row here needs all of it")]
-#[path = "../../sched/src/measure.rs"]
-mod measure;
-#[path = "../../sched/src/report.rs"]
-mod report;
-#[path = "../../sched/src/row.rs"]
-mod row;
-#[allow(dead_code, reason = "it serves all comparisons; no row here needs all of it")]
-#[path = "../../sched/src/bell.rs"]
-mod bell;
 mod claims;
 mod heap;
 mod on_tasks;
@@ -30,43 +13,36 @@ mod workloads;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use measure::Metric;
+use harness::program::Program;
+use harness::{Comparison, Contender, Metric};
 
-/// The program's name, and its record's.
-pub(crate) const NAME: &str = "sync";
+use crate::workloads::ROWS;
 
-/// All contenders, and a description of each.
-pub(crate) const CONTENDERS: [(&str, &str); 5] = [
-    ("tokio", "as #[tokio::main] builds it; what the ratios are against"),
-    ("tokio-again", "the same once more: how far two equal things differ is the noise floor"),
-    ("blitz", "blitz-io (not in builds without the feature `blitz`)"),
-    ("blitz-off", "blitz-io without preemption (only when named)"),
-    ("go", "../sched/go (only with `go` on PATH)"),
-];
-
-/// Contenders that take part only when named. The cost of preemption is measured separately.
-pub(crate) const ONLY_WHEN_NAMED: [&str; 1] = ["blitz-off"];
-
-/// The packages whose versions a record names.
-pub(crate) const PACKAGES: [&str; 2] = ["tokio", "async-channel"];
-
-/// Figures published by the project from whose design ours began.
-pub(crate) const CLAIMS: Option<row::Claims> = Some(claims::CLAIMS);
+static COMPARISON: Comparison = Comparison {
+    rows: &ROWS,
+    contenders: &[
+        Contender::TOKIO,
+        Contender::TOKIO_AGAIN,
+        Contender::BLITZ,
+        Contender::BLITZ_OFF,
+        Contender::new("go", "../sched/go (only with `go` on PATH)").by(Program::Go),
+    ],
+    packages: &["tokio", "async-channel"],
+    has_blitz: cfg!(feature = "blitz"),
+    child,
+    claims: Some(claims::CLAIMS),
+    ..Comparison::new("sync", env!("CARGO_MANIFEST_DIR"))
+};
 
 fn main() -> ExitCode {
-    command::main(child)
+    harness::main(&COMPARISON)
 }
 
-fn child(
-    contender: &str,
-    row: &str,
-    workers: usize,
-    budget: Duration,
-) -> Result<Option<Vec<Metric>>, String> {
-    Ok(match contender {
+fn child(contender: &str, row: &str, workers: usize, budget: Duration) -> Option<Vec<Metric>> {
+    match contender {
         "tokio" | "tokio-again" => workloads::on_tokio(row, workers, budget),
         #[cfg(feature = "blitz")]
         "blitz" | "blitz-off" => workloads::on_blitz(row, workers, budget),
-        _ => return Err(format!("no contender {contender} in this build: see `sync list`")),
-    })
+        _ => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! Rows on a runtime, written once for every runtime crate with Tokio's names.
 //!
 //! A batch is one task that spawns the others and waits for all, timed from the main thread. Rows
-//! also wait on the latch of ../sched, which is the same for all.
+//! also wait on the latch of the harness, which is the same for all.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -61,10 +61,10 @@ macro_rules! on_tasks {
         use $runtime::sync::{Mutex, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, watch};
         use $runtime::task::{JoinHandle, yield_now};
 
-        use crate::bell::Latch;
         use crate::heap::taken_by;
-        use crate::measure::per_op;
         use crate::on_tasks::*;
+        use harness::bell::Latch;
+        use harness::measure::per_op;
 
         fn build(workers: usize) -> Runtime {
             let mut builder = Builder::new_multi_thread();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use harness::{Metric, Row};
+
 use crate::by_hand::by_hand;
-use crate::measure::Metric;
 use crate::on_tasks::{mpmc_row, on_tasks};
-use crate::row::Row;
 
 pub(crate) const ROWS: [Row; 34] = [
     // Tasks on a runtime.
@@ -106,35 +106,22 @@ contender!(on_blitz, blitz_rows, blitz_io, blitz);
 
 #[cfg(test)]
 mod tests {
+    use harness::check::every_row_ends;
+
     use super::*;
     use crate::heap::ONE_COUNTS;
 
-    type Run = fn(&str, usize, Duration) -> Option<Vec<Metric>>;
-
-    /// Checks that every row, with the smallest budget, ends on its own and gives plausible
-    /// figures.
-    fn every_row_ends(run: Run) {
-        let _one = ONE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for row in &ROWS {
-            for workers in [1, 2].into_iter().filter(|&workers| row.runs_with(workers)) {
-                let metrics = run(row.name, workers, Duration::ZERO);
-                let metrics = metrics.unwrap_or_else(|| panic!("{} is missing", row.name));
-                let timed = |metric: &&Metric| metric.unit == "ns";
-                assert!(metrics.iter().filter(timed).all(|metric| metric.value > 0.0));
-                assert!(metrics.iter().all(|metric| metric.value.is_finite()), "{metrics:?}");
-            }
-        }
-    }
-
     #[test]
     fn every_row_ends_on_tokio() {
-        every_row_ends(on_tokio);
+        let _one = ONE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        every_row_ends(&ROWS, on_tokio);
     }
 
     #[cfg(feature = "blitz")]
     #[test]
     fn every_row_ends_on_blitz() {
-        every_row_ends(on_blitz);
+        let _one = ONE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        every_row_ends(&ROWS, on_blitz);
     }
 
     #[test]
@@ -152,12 +139,6 @@ mod tests {
 
     #[test]
     fn row_names_are_unique_and_lacked_by_contenders_that_there_are() {
-        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ROWS.len());
-        for name in ROWS.iter().flat_map(|row| row.lacks) {
-            assert!(crate::CONTENDERS.iter().any(|(known, _)| known == name), "{name}");
-        }
+        harness::check::names(&crate::COMPARISON);
     }
 }

@@ -82,8 +82,8 @@ mod tests {
     /// The comparison is another workspace, so its source is read instead of called.
     #[test]
     fn every_option_of_the_comparison_is_explained() {
-        let driver = include_str!("../../../bench/sched/src/driver.rs");
-        let options = driver.lines().filter_map(|line| {
+        let plan = include_str!("../../../bench/harness/src/plan.rs");
+        let options = plan.lines().filter_map(|line| {
             let (option, _) = line.trim().strip_prefix("\"--")?.split_once("\" => ")?;
             Some(format!("  --{option} "))
         });

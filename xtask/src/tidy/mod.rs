@@ -12,6 +12,7 @@ pub mod layers;
 pub mod story;
 pub mod near;
 pub mod text;
+pub mod records;
 pub mod length;
 pub mod voice;
 
@@ -21,8 +22,8 @@ cargo xtask tidy
 
 Looks at every file of the repository: the layer rule of the engine, stories,
 comments beside orderings and unsafe code, names after 'Checked by', words that
-must not be committed, lints of the manifests, how comments speak. Prints what breaks a rule and
-fails; long functions and files are printed too but break nothing.";
+must not be committed, lints of the manifests, the index of bench/record, how comments speak.
+Prints what breaks a rule and fails; long functions and files are printed too but break nothing.";
 
 /// Files and folders that hold nothing of ours. In a work tree `.git` is a file.
 const SKIPPED: &[&str] = &["target", ".git", "Cargo.lock"];
@@ -98,6 +99,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("whitespace", text::whitespace),
     ("mentions", text::mentions),
     ("lints", text::lints),
+    ("records", records::records),
     ("voice", voice::voice),
 ];
 

@@ -2,9 +2,6 @@
 //!
 //! `mixed` builds and starts it. The server is its parent's source, included by path.
 
-#[allow(dead_code, reason = "the driver's part is not used here")]
-#[path = "../../../sched/src/measure.rs"]
-mod measure;
 #[macro_use]
 #[path = "../../src/server.rs"]
 mod server;
@@ -30,13 +27,7 @@ const RUNTIMES: [(&str, server::Listen); 2] =
 fn main() -> ExitCode {
     // Only the drop-in has this constant, so this compiles only if the patch is in force.
     let _proof = rayon_core::BLITZ_IO_DROPIN;
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = harness::words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match server::main(&words, &RUNTIMES) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::exit(server::main(&words, &RUNTIMES))
 }

@@ -2,7 +2,8 @@
 //! rings its bell when the last of many has counted down.
 //!
 //! Every contender uses these same two, so that a row measures its scheduler and not its channels.
-//! They cost two or three atomic operations a use.
+//! They cost two or three atomic operations a use. Their functions are `#[inline]` because they are
+//! a part of what is measured, and would otherwise be calls into another crate.
 //!
 //! # Protocol
 //! `state` says which thread may touch the waker:
@@ -47,7 +48,7 @@ const RUNG: u8 = 3;
 
 /// A notifier that wakes one listener. A ring without a listener is kept; two rings before the
 /// listener sees the first are one.
-pub(crate) struct Bell {
+pub struct Bell {
     state: AtomicU8,
     waker: UnsafeCell<Option<Waker>>,
 }
@@ -57,12 +58,14 @@ pub(crate) struct Bell {
 unsafe impl Sync for Bell {}
 
 impl Bell {
-    pub(crate) const fn new() -> Bell {
+    #[inline]
+    pub const fn new() -> Bell {
         Bell { state: AtomicU8::new(QUIET), waker: UnsafeCell::new(None) }
     }
 
     /// Wakes the listener, now or when it next listens.
-    pub(crate) fn ring(&self) {
+    #[inline]
+    pub fn ring(&self) {
         loop {
             // Relaxed: only a guess for the exchanges below, which check it.
             match self.state.load(Relaxed) {
@@ -86,6 +89,7 @@ impl Bell {
     }
 
     /// Wakes the listener after `ring` has claimed the waker: this thread set `state` to RINGING.
+    #[inline]
     fn wake(&self) {
         // SAFETY: RINGING gives the waker to the ringer that set it (invariant 1), which is this
         // thread.
@@ -97,7 +101,8 @@ impl Bell {
         }
     }
 
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+    #[inline]
+    pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         // Acquire: RUNG gives us the waker cell back. Pairs with the Release in `wake`.
         match self.state.load(Acquire) {
             RUNG => return self.heard(),
@@ -125,6 +130,7 @@ impl Bell {
         }
     }
 
+    #[inline]
     fn heard(&self) -> Poll<()> {
         // Relaxed: a ringer that finds QUIET touches nothing but the state.
         self.state.store(QUIET, Relaxed);
@@ -132,7 +138,8 @@ impl Bell {
     }
 
     /// Waits for the next ring.
-    pub(crate) fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
+    #[inline]
+    pub fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
         poll_fn(|cx| self.poll(cx))
     }
 }
@@ -140,10 +147,10 @@ impl Bell {
 /// Bells on cache lines of their own (two, for the adjacent-line prefetcher), for
 /// rows where neighbours are rung by different threads.
 #[repr(align(128))]
-pub(crate) struct PaddedBell(pub(crate) Bell);
+pub struct PaddedBell(pub Bell);
 
 /// A reusable latch: set to a number, counted down to zero and waited for.
-pub(crate) struct Latch {
+pub struct Latch {
     left: AtomicUsize,
     bell: Bell,
 }
@@ -151,18 +158,19 @@ pub(crate) struct Latch {
 impl Latch {
     /// Returns a latch that lives as long as the process: a task then captures eight bytes and
     /// touches no reference count that the row would measure.
-    pub(crate) fn leaked() -> &'static Latch {
+    pub fn leaked() -> &'static Latch {
         Box::leak(Box::new(Latch { left: AtomicUsize::new(0), bell: Bell::new() }))
     }
 
     /// Sets the number still to come. No thread may be counting down.
-    pub(crate) fn set(&self, count: usize) {
+    #[inline]
+    pub fn set(&self, count: usize) {
         // Relaxed: the spawns and rings that follow publish it.
         self.left.store(count, Relaxed);
     }
 
     #[inline]
-    pub(crate) fn count_down(&self) {
+    pub fn count_down(&self) {
         // AcqRel: the last one sees what all others did before they counted down, and passes it on
         // by the bell. Pairs with the same operation on the other threads.
         if self.left.fetch_sub(1, AcqRel) == 1 {
@@ -171,7 +179,8 @@ impl Latch {
     }
 
     /// Waits until the count has reached zero.
-    pub(crate) fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
+    #[inline]
+    pub fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
         self.bell.wait()
     }
 }

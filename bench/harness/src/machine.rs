@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::Comparison;
+
 /// Returns the description as lines of `what: value`. A value that cannot be determined says so,
 /// because a record must not look complete when it is not.
-pub(crate) fn describe(go: Option<&str>) -> Vec<(&'static str, String)> {
+pub fn describe(comparison: &Comparison, go: Option<&str>) -> Vec<(&'static str, String)> {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".into());
     vec![
         ("kernel", output("uname", &["-srm"])),
@@ -15,7 +17,7 @@ pub(crate) fn describe(go: Option<&str>) -> Vec<(&'static str, String)> {
         ("load average at start", load.split(' ').take(3).collect::<Vec<_>>().join(" ")),
         ("rustc", output("rustc", &["-vV"]).replace('\n', "; ")),
         ("build", build()),
-        ("contenders", contenders(go)),
+        ("contenders", contenders(comparison, go)),
         ("commit", commit()),
     ]
 }
@@ -27,7 +29,7 @@ fn setting(name: &str) -> String {
 }
 
 /// Returns today's date in UTC, as 2026-01-31.
-pub(crate) fn today() -> String {
+pub fn today() -> String {
     output("date", &["-u", "+%F"])
 }
 
@@ -65,11 +67,11 @@ fn build() -> String {
     }
 }
 
-fn contenders(go: Option<&str>) -> String {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
+fn contenders(comparison: &Comparison, go: Option<&str>) -> String {
+    let lock = Path::new(comparison.folder).join("Cargo.lock");
     let lock = fs::read_to_string(lock).unwrap_or_default();
-    let mut names = crate::PACKAGES.to_vec();
-    if cfg!(feature = "blitz") {
+    let mut names = comparison.packages.to_vec();
+    if comparison.has_blitz {
         names.insert(0, "blitz-io");
     }
     let mut versions: Vec<String> = names
@@ -97,14 +99,14 @@ fn commit() -> String {
 /// Processor use of the machine, to determine how much other programs used while we measured. Timed
 /// figures from a busy machine are worthless, and a load average reacts too slowly.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Use {
+pub struct Use {
     total_ticks: f64,
     busy_ticks: f64,
     ours_ticks: f64,
 }
 
 impl Use {
-    pub(crate) fn now() -> Use {
+    pub fn now() -> Use {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let (total_ticks, busy_ticks) = ticks_in(&stat);
         Use { total_ticks, busy_ticks, ours_ticks: ticks_of_us_and_our_children() }
@@ -112,7 +114,7 @@ impl Use {
 
     /// Returns the part of the machine's time since `earlier` that went to other programs, between
     /// 0 and 1; time that a hypervisor took away counts.
-    pub(crate) fn others_since(&self, earlier: &Use) -> f64 {
+    pub fn others_since(&self, earlier: &Use) -> f64 {
         let busy = self.busy_ticks - earlier.busy_ticks;
         let ours = self.ours_ticks - earlier.ours_ticks;
         let total = self.total_ticks - earlier.total_ticks;

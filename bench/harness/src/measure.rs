@@ -6,35 +6,35 @@ use std::{fs, thread};
 
 /// One figure of a row. Smaller is better in all of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Metric {
+pub struct Metric {
     /// The metric's name: empty for a row with one figure, else the part after the dot.
-    pub(crate) name: String,
-    pub(crate) unit: String,
-    pub(crate) value: f64,
+    pub name: String,
+    pub unit: String,
+    pub value: f64,
     /// Processor time of the whole process per operation, where it is meaningful.
-    pub(crate) cpu_ns: Option<f64>,
+    pub cpu_ns: Option<f64>,
 }
 
 impl Metric {
-    pub(crate) fn new(name: &str, unit: &str, value: f64, cpu_ns: Option<f64>) -> Metric {
+    pub fn new(name: &str, unit: &str, value: f64, cpu_ns: Option<f64>) -> Metric {
         Metric { name: name.into(), unit: unit.into(), value, cpu_ns }
     }
 
     /// Converts a figure from nanoseconds to microseconds. Processor time stays in nanoseconds, as
     /// in all rows.
-    pub(crate) fn in_us(self) -> Metric {
+    pub fn in_us(self) -> Metric {
         assert_eq!(self.unit, "ns", "only nanoseconds are turned into microseconds");
         Metric { unit: "us".into(), value: self.value / 1e3, ..self }
     }
 
-    /// Returns the line by which a child passes a figure to the driver; go/main.go prints the same.
-    pub(crate) fn line(&self) -> String {
+    /// Returns the line by which a child passes a figure to the driver; sched/go prints the same.
+    pub fn line(&self) -> String {
         let name = if self.name.is_empty() { "-" } else { &self.name };
         let cpu = self.cpu_ns.map_or("-".into(), |cpu| format!("{cpu:.3}"));
         format!("metric {name} {} {:.3} {cpu}", self.unit, self.value)
     }
 
-    pub(crate) fn parse(line: &str) -> Option<Metric> {
+    pub fn parse(line: &str) -> Option<Metric> {
         let mut words = line.strip_prefix("metric ")?.split(' ');
         let name = words.next().map(|name| if name == "-" { "" } else { name })?;
         let unit = words.next()?;
@@ -53,7 +53,7 @@ impl Metric {
 /// Two batches go first, unmeasured: they start threads that are created lazily, fill the
 /// allocator's and the contender's pools and touch the code. Three is the least number that has a
 /// meaningful median.
-pub(crate) fn per_op(budget: Duration, ops: usize, mut batch: impl FnMut()) -> Vec<Metric> {
+pub fn per_op(budget: Duration, ops: usize, mut batch: impl FnMut()) -> Vec<Metric> {
     batch();
     batch();
     let mut walls = Vec::new();
@@ -68,7 +68,7 @@ pub(crate) fn per_op(budget: Duration, ops: usize, mut batch: impl FnMut()) -> V
 }
 
 /// Returns the median: the middle value, or the mean of the two middle ones.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     match values.len() {
@@ -78,22 +78,28 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+/// Returns the value below which `quarters` quarters of the values lie; always one of the values.
+pub fn quartile(values: &mut [f64], quarters: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) * quarters / 4).copied().unwrap_or(f64::NAN)
+}
+
 /// Returns the smallest value that `percent` of the values do not exceed.
-pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
+pub fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() * percent).div_ceil(100).max(1);
     values.get(rank - 1).copied().unwrap_or(f64::NAN)
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Of {
+pub enum Of {
     Process,
     ThisThread,
 }
 
 /// Returns user and system time of all threads of the process or of the calling one. This is the
 /// same account as getrusage's, in nanoseconds where that one rounds to microseconds.
-pub(crate) fn cpu_ns(of: Of) -> u64 {
+pub fn cpu_ns(of: Of) -> u64 {
     let clock = match of {
         Of::Process => libc::CLOCK_PROCESS_CPUTIME_ID,
         Of::ThisThread => libc::CLOCK_THREAD_CPUTIME_ID,
@@ -106,7 +112,7 @@ pub(crate) fn cpu_ns(of: Of) -> u64 {
 }
 
 /// Returns the number of voluntary context switches: how often threads went to sleep by themselves.
-pub(crate) fn voluntary_switches(of: Of) -> u64 {
+pub fn voluntary_switches(of: Of) -> u64 {
     let who = match of {
         Of::Process => libc::RUSAGE_SELF,
         Of::ThisThread => libc::RUSAGE_THREAD,
@@ -120,7 +126,7 @@ pub(crate) fn voluntary_switches(of: Of) -> u64 {
 }
 
 /// Returns the resident memory of the process.
-pub(crate) fn resident_bytes() -> u64 {
+pub fn resident_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").expect("no /proc: run this on linux");
     let pages: u64 = statm
         .split(' ')
@@ -132,7 +138,7 @@ pub(crate) fn resident_bytes() -> u64 {
 }
 
 /// Returns the cores that the calling thread may run on.
-pub(crate) fn allowed_cores() -> Vec<usize> {
+pub fn allowed_cores() -> Vec<usize> {
     // SAFETY: a set of cores is plain bits, for which zero is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is a local of the size given; 0 is the calling thread.
@@ -143,7 +149,7 @@ pub(crate) fn allowed_cores() -> Vec<usize> {
 }
 
 /// Keeps the calling thread, and the threads it starts from now on, on one core.
-pub(crate) fn stay_on(core: usize) {
+pub fn stay_on(core: usize) {
     // SAFETY: a set of cores is plain bits, for which zero is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `core` comes from `allowed_cores`, so it is below the size of the set.
@@ -158,7 +164,7 @@ pub(crate) fn stay_on(core: usize) {
 /// # Panics
 /// Panics after a second: the runtime is not idle, and a row that wakes an idle one would measure
 /// something else.
-pub(crate) fn wait_until_others_sleep() {
+pub fn wait_until_others_sleep() {
     let start = Instant::now();
     while !others_sleep() {
         assert!(
@@ -170,7 +176,9 @@ pub(crate) fn wait_until_others_sleep() {
     }
 }
 
-fn others_sleep() -> bool {
+/// Returns true if every thread but the calling main thread sleeps in the kernel. A call takes some
+/// tens of microseconds.
+pub fn others_sleep() -> bool {
     let main = std::process::id().to_string();
     fs::read_dir("/proc/self/task").expect("no /proc: run this on linux").flatten().all(|entry| {
         let is_main = entry.file_name().to_str() == Some(&main);
@@ -195,6 +203,13 @@ mod tests {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&mut []).is_nan());
+    }
+
+    #[test]
+    fn quartiles_are_values_at_a_quarter_of_the_ranks() {
+        let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!([1, 2, 3].map(|part| quartile(&mut values, part)), [2.0, 3.0, 4.0]);
+        assert!(quartile(&mut [], 2).is_nan());
     }
 
     #[test]

@@ -1,58 +1,73 @@
 //! The description of a row of a table, apart from its workload.
 
 /// A row of the table.
-pub(crate) struct Row {
-    pub(crate) name: &'static str,
+pub struct Row {
+    pub name: &'static str,
     /// The description of one operation.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// The contenders that do not support it. They are not started for this row, and the table has
     /// a dash for them.
-    pub(crate) lacks: &'static [&'static str],
+    pub lacks: &'static [&'static str],
     /// True if it takes a second or more whatever the budget: one round of it is enough for a quick
     /// run.
-    pub(crate) slow: bool,
-    /// True if the row sets its number of threads itself: it runs once, under one worker.
-    own_threads: bool,
+    pub slow: bool,
+    workers: Workers,
+}
+
+/// The numbers of workers that a row is measured with.
+#[derive(Clone, Copy)]
+enum Workers {
+    Any,
+    /// The row sets its number of threads itself: it runs once, under one worker.
+    One,
+    /// The row does not depend on the number, or is meaningful only with two.
+    SeveralOnly,
 }
 
 impl Row {
-    pub(crate) const fn new(name: &'static str, what: &'static str) -> Row {
-        Row { name, what, lacks: &[], slow: false, own_threads: false }
+    pub const fn new(name: &'static str, what: &'static str) -> Row {
+        Row { name, what, lacks: &[], slow: false, workers: Workers::Any }
     }
 
-    pub(crate) const fn lacked_by(self, lacks: &'static [&'static str]) -> Row {
+    pub const fn lacked_by(self, lacks: &'static [&'static str]) -> Row {
         Row { lacks, ..self }
     }
 
-    #[allow(dead_code, reason = "not every comparison has such rows")]
-    pub(crate) const fn slow(self) -> Row {
+    pub const fn slow(self) -> Row {
         Row { slow: true, ..self }
     }
 
-    #[allow(dead_code, reason = "not every comparison has such rows")]
-    pub(crate) const fn with_own_threads(self) -> Row {
-        Row { own_threads: true, ..self }
+    pub const fn with_own_threads(self) -> Row {
+        Row { workers: Workers::One, ..self }
+    }
+
+    pub const fn with_several_workers(self) -> Row {
+        Row { workers: Workers::SeveralOnly, ..self }
     }
 
     /// Returns true if the row is measured with this many workers.
-    pub(crate) fn runs_with(&self, workers: usize) -> bool {
-        workers == 1 || !self.own_threads
+    pub fn runs_with(&self, workers: usize) -> bool {
+        match self.workers {
+            Workers::Any => true,
+            Workers::One => workers == 1,
+            Workers::SeveralOnly => workers > 1,
+        }
     }
 }
 
 /// Published figures of another project for the same operations: a column beside ours.
 #[derive(Clone, Copy)]
-pub(crate) struct Claims {
+pub struct Claims {
     /// The head of the column.
-    pub(crate) whose: &'static str,
+    pub whose: &'static str,
     /// A paragraph below the table: where the figures come from.
-    pub(crate) note: &'static str,
+    pub note: &'static str,
     /// Rows and their published figures.
-    pub(crate) all: &'static [(&'static str, &'static str)],
+    pub all: &'static [(&'static str, &'static str)],
 }
 
 impl Claims {
-    pub(crate) fn of(&self, row: &str) -> &'static str {
+    pub fn of(&self, row: &str) -> &'static str {
         self.all.iter().find(|(known, _)| *known == row).map_or("–", |(_, claim)| claim)
     }
 }
@@ -67,6 +82,12 @@ mod tests {
         assert!(row.runs_with(1) && !row.runs_with(2));
         assert!(row.slow && row.lacks == ["smol"]);
         assert!(Row::new("a", "b").runs_with(2));
+    }
+
+    #[test]
+    fn a_row_for_several_workers_does_not_run_with_one() {
+        let row = Row::new("a", "b").with_several_workers();
+        assert!(!row.runs_with(1) && row.runs_with(2));
     }
 
     #[test]
