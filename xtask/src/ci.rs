@@ -286,8 +286,9 @@ fn rotation(suites: &[String]) -> Vec<String> {
 fn paused() -> Vec<Command> {
     let test = |what: &str| cargo(&format!("test -q -p blitz-io --features test-util {what}"));
     vec![
-        test("--lib --test net_time"),
-        cargo("xtask backends --test net_time poll uring"),
+        test("--lib"),
+        test("--test it -- io:: net:: time::"),
+        cargo("xtask backends --only io::,net::,time:: poll uring"),
         test("--doc -- time:: runtime::"),
     ]
 }

@@ -36,13 +36,10 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 const SKIPPED: i32 = 77;
 
 /// The tests and their features: the same as in other steps of CI, so that little is built twice.
-const TESTS: [(&str, &str); 7] = [
+const TESTS: [(&str, &str); 4] = [
     ("it", "stall-stacks"),
     ("preempt", "stall-stacks"),
-    ("fs", "stall-stacks"),
     ("os", "stall-stacks"),
-    ("sync", "stall-stacks"),
-    ("net_time", "test-util"),
     ("fiber", "fiber"),
 ];
 

@@ -90,7 +90,7 @@
 //! `two_who_reap_give_each_answer_once`, `a_cancel_that_comes_late_ends_nobody_else`,
 //! `two_who_find_no_room_both_begin`, `a_door_that_shuts_gives_every_payload_back`;
 //! weakened as `ring_close_is_seen`, `ring_close_cancels`, `ring_minds_the_backlog`. With
-//! the kernel: `ring/tests.rs` and `tests/net_time/owned.rs`.
+//! the kernel: `ring/tests.rs` and `tests/it/net/owned.rs`.
 
 use std::{
     io,

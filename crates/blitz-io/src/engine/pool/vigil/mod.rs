@@ -38,7 +38,7 @@
 //! `models.rs`: `a_core_that_was_taken_is_had_by_one`,
 //! `a_core_is_taken_from_a_poll_that_calls_the_runtime`,
 //! `a_core_nobody_came_for_is_taken_back`, `a_stop_against_a_taken_core_ends_it_once`; weakened
-//! as `vigil_leaves_it_first`. Under load: tests/preempt/preempting.rs.
+//! as `vigil_leaves_it_first`. Under load: tests/preempt/hand_off.rs.
 
 use std::{
     sync::{Arc, Weak},
