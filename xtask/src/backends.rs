@@ -9,20 +9,20 @@ use crate::{Outcome, faults::BACKENDS, shell};
 
 /// Text of `cargo xtask backends --help`.
 pub const HELP: &str = "\
-cargo xtask backends [--test NAME] [name …]
+cargo xtask backends [--only FILTER,…] [name …]
 
 Runs the integration tests of the runtime crate, and the examples in the docs of io, net
 and time, with BLITZ_IO_BACKEND set to epoll, poll and uring in turn, or only to what is named.
 What this system refuses is left out.
-  --test NAME  runs this integration test alone";
+  --only FILTER,…  runs only the integration tests whose names contain a filter";
 
 /// Limit against hangs, build included; a run of all takes a minute or two.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// Runs `cargo xtask backends`.
 pub fn main(arguments: &[String]) -> Outcome {
-    let (test, arguments) = match arguments {
-        [flag, name, rest @ ..] if flag == "--test" => (Some(name.as_str()), rest),
+    let (only, arguments) = match arguments {
+        [flag, filters, rest @ ..] if flag == "--only" => (Some(filters.as_str()), rest),
         all => (None, all),
     };
     if let Some(unknown) = arguments.iter().find(|name| !BACKENDS.contains(&name.as_str())) {
@@ -37,7 +37,7 @@ pub fn main(arguments: &[String]) -> Outcome {
             println!("{backend}: skipped, this system refuses it");
             continue;
         }
-        for (what, mut command) in runs(test) {
+        for (what, mut command) in runs(only) {
             println!("{backend}: {what}");
             command.env("BLITZ_IO_BACKEND", backend);
             if !shell::run(&mut command, LIMIT)?.success() {
@@ -60,17 +60,17 @@ fn is_to_be_had(backend: &str) -> Result<bool, String> {
 fn runs(only: Option<&str>) -> Vec<(&'static str, Command)> {
     let test = || {
         let mut command = shell::cargo();
-        // Only this feature lets tests stop the clock.
-        command.args(["test", "-q", "-p", "blitz-io", "--features", "test-util"]);
+        command.args(["test", "-q"]);
         command
     };
     let (mut tests, mut examples) = (test(), test());
-    if let Some(only) = only {
-        tests.args(["--test", only]);
+    // Built as `cargo test --workspace` builds it, so that it is not built twice.
+    tests.args(["--workspace", "--no-fail-fast", "--test", "it"]);
+    if let Some(filters) = only {
+        tests.arg("--").args(filters.split(','));
         return vec![("integration tests", tests)];
     }
-    tests.args(["--no-fail-fast", "--test", "io", "--test", "net_time", "--test", "it"]);
     // Doc tests are selected by the paths of their files.
-    examples.args(["--doc", "--", "src/io/", "src/net/", "src/time/"]);
+    examples.args(["-p", "blitz-io", "--doc", "--", "src/io/", "src/net/", "src/time/"]);
     vec![("integration tests", tests), ("examples of io, net and time", examples)]
 }

@@ -202,8 +202,11 @@ fn steps(full: bool) -> Vec<Step> {
         step("variants of the queues", 10, [variants()]),
         step("models", 20, [cargo("xtask model")]),
         step("negative controls of the models", 25, [cargo(weaken)]),
-        // These tests stop the clock, which no default build can.
-        step("with a clock that can be paused", 15, paused()),
+        step(
+            "with other event backends",
+            15,
+            [cargo("xtask backends --only io::,net::,time:: poll uring")],
+        ),
         step("conformance", if full { 45 } else { 15 }, tokios(full)),
         // The second command checks that the recorded lists match the real packages.
         step("the drop-ins' surface", 15, [cargo("xtask api"), cargo("xtask api --upstream")]),
@@ -281,16 +284,6 @@ fn rotation(suites: &[String]) -> Vec<String> {
         std::iter::once("xtask conformance --apps".to_owned()).chain(packages.map(suite)).collect();
     let with_unstable = |some: &[String]| [&[UNSTABLE.to_owned()], some].concat();
     others.chunks(5).flat_map(with_unstable).collect()
-}
-
-/// Returns the commands for tests that stop the clock, with each event backend; and the examples.
-fn paused() -> Vec<Command> {
-    let test = |what: &str| cargo(&format!("test -q -p blitz-io --features test-util {what}"));
-    vec![
-        test("--lib --test net_time"),
-        cargo("xtask backends --test net_time poll uring"),
-        test("--doc -- time:: runtime::"),
-    ]
 }
 
 /// Returns the commands that check the compiler's messages about misuse of the macros, and the

@@ -4,7 +4,7 @@
 //! the patch: its unit tests and its integration tests. The other one compiles rayon-core's
 //! integration tests, and its unit tests, which lie in its source, in place; the few of its
 //! internals that those name are replaced by public functions. Two of them inspect a pool's private
-//! parts and are left out (ours in `tests/it/parallel_pool.rs` check the same:
+//! parts and are left out (ours in `tests/it/parallel/pool.rs` check the same:
 //! `threads_end_when_the_pool_is_dropped_and_its_jobs_are_done`).
 //!
 //! The repository has nothing of Rayon. The numbers below are what passes on the real `rayon-core`;

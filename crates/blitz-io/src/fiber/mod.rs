@@ -52,7 +52,7 @@
 //!
 //! A fiber runs on one thread for its whole life. Moving a stack to another thread is unsound in
 //! Rust, because the compiler may keep the address of a thread-local across a call, and values that
-//! are not `Send` may lie on the stack (`tests/fiber/migrating.rs` in the repository shows the
+//! are not `Send` may lie on the stack (`tests/fiber/migration.rs` in the repository shows the
 //! first). The closure and its result must be [`Send`]; values that the closure creates need not
 //! be. Even on one thread two patterns remain unsound, which is why [`spawn`] is `unsafe`: see
 //! [what must not be held across a wait](self#what-must-not-be-held-across-a-wait).

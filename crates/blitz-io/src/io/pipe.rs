@@ -19,7 +19,7 @@
 //! `the_end_of_a_writer_wakes_its_reader`, `the_end_of_a_reader_wakes_its_writer`,
 //! `both_ends_end_at_once`, `an_end_that_moves_is_woken_where_it_is`; weakened as
 //! `pipe_read_wakes`, `pipe_write_wakes`, `pipe_close_wakes`, `pipe_keeps_new_waker`.
-//! Wakers that call back into the pipe: `tests/it/io_pipes.rs`.
+//! Wakers that call back into the pipe: `tests/it/io/duplex.rs`.
 
 use std::{
     collections::VecDeque,

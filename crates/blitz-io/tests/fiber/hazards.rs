@@ -18,7 +18,7 @@ use blitz_io::{
     sync::Semaphore,
 };
 
-use crate::{cancelling::spawn, fiber};
+use crate::{cancel::spawn, fiber};
 
 fn one_thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap()

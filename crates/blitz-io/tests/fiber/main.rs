@@ -3,25 +3,23 @@
 #![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 #[allow(dead_code, reason = "shared with the search for leaks, which uses all of it")]
-#[path = "../leaks/count.rs"]
+#[path = "../support/count.rs"]
 mod count;
 
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/watch.rs"]
-mod watch;
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/child.rs"]
-mod child;
+#[path = "../support/mod.rs"]
+mod support;
+use support::{child, watch};
+
 mod fiber;
 mod basics;
-mod places;
-mod cancelling;
-mod nested;
-mod ending;
+mod wait_points;
+mod cancel;
+mod nested_waits;
+mod shutdown;
 mod many;
 mod memory;
 mod overflow;
-mod migrating;
-mod interrupting;
+mod migration;
+mod signal_switch;
 mod hazards;
-mod watched;
+mod stalls;

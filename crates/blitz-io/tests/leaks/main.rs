@@ -12,16 +12,11 @@
 //! A check that cannot fail proves nothing, so the controls leak on purpose, and the run fails if
 //! that is not detected.
 
-#[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
-#[path = "../it/gate.rs"]
-mod gate;
-#[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
-#[path = "../it/make.rs"]
-mod make;
-#[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
-#[path = "../it/watch.rs"]
-mod watch;
+#[path = "../support/mod.rs"]
+mod support;
+use support::{gate, make, watch};
 
+#[path = "../support/count.rs"]
 mod count;
 
 mod tasks;

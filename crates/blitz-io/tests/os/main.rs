@@ -3,12 +3,9 @@
 //! Both belong to the whole process, so each test runs in a process of its own.
 #![cfg(all(unix, feature = "rt-multi-thread", feature = "sync", not(blitz_loom)))]
 
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/watch.rs"]
-mod watch;
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/child.rs"]
-mod child;
+#[path = "../support/mod.rs"]
+mod support;
+use support::{child, watch};
 
 #[cfg(feature = "signal")]
 mod signals;

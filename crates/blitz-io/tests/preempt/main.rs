@@ -3,34 +3,27 @@
 //! A program of its own, because hogs take processors from other tests in the same process.
 #![cfg(all(feature = "rt-multi-thread", feature = "time", feature = "sync", not(blitz_loom)))]
 
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/watch.rs"]
-mod watch;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/child.rs"]
-mod child;
+#[path = "../support/mod.rs"]
+mod support;
+use support::{child, sandbox, watch};
 
-#[path = "../it/sandbox.rs"]
-mod sandbox;
-
-mod preempting;
-mod bridges;
+mod hand_off;
+mod waits_in_polls;
 #[cfg(all(feature = "net", feature = "fs", feature = "stream"))]
 mod yielding;
 #[cfg(all(unix, feature = "net"))]
 mod io;
 #[cfg(target_os = "linux")]
-mod blame;
+mod attribution;
 #[cfg(target_os = "linux")]
-mod alone;
+mod own_process;
 #[cfg(target_os = "linux")]
-mod telling;
+mod reports;
 #[cfg(target_os = "linux")]
 mod throttled;
 #[cfg(target_os = "linux")]
-mod names;
+mod name_lookup;
 #[cfg(target_os = "linux")]
-mod waiting;
+mod blocked_reports;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod stacks;

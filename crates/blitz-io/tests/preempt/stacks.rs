@@ -22,7 +22,7 @@ use blitz_io::{
     task,
 };
 
-use crate::{alone::is_alone, watch};
+use crate::{own_process::is_alone, watch};
 
 fn with_reports(preemption: Preemption) -> (Runtime, mpsc::Receiver<StallReport>) {
     let (sender, reports) = mpsc::channel();

@@ -24,12 +24,9 @@ use tracing::{
     subscriber::with_default,
 };
 
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/watch.rs"]
-mod watch;
-#[allow(dead_code, reason = "they serve other tests too")]
-#[path = "../it/child.rs"]
-mod child;
+#[path = "../support/mod.rs"]
+mod support;
+use support::{child, watch};
 
 fn one_thread() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")

@@ -31,7 +31,7 @@
 //!    of their session.
 //!
 //! # Checked by
-//! `tests/net_time/named_pipes.rs`, under Wine.
+//! `tests/it/net/named_pipe.rs`, under Wine.
 
 use std::{
     ffi::c_void,

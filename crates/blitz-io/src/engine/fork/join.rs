@@ -18,7 +18,7 @@
 //! during an unwinding.
 //!
 //! # Checked by
-//! `a_panic_of_either_half_waits_for_the_other` and others in tests/it/parallel_join.rs.
+//! `a_panic_of_either_half_waits_for_the_other` and others in tests/it/parallel/join.rs.
 
 use std::{
     marker::PhantomData,

@@ -16,7 +16,7 @@
 //! pushes to and pops from the worker's stack.
 //!
 //! # Checked by
-//! tests/it/parallel_*.rs, and the models of `stack`, `latch` and `sleep`.
+//! tests/it/parallel/, and the models of `stack`, `latch` and `sleep`.
 
 use std::{cell::Cell, sync::Arc};
 

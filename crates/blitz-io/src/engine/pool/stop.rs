@@ -66,7 +66,7 @@
 //! `a_helper_against_the_end_of_a_core_drops_each_task_once`,
 //! `a_block_on_against_a_stop_ends`;
 //! weakened as `stop_outside_refuses`, `handoff_sees_stop`, `help_pushes_inside`,
-//! `stop_counts_helpers`. Under load: tests/it/ends.rs and the shutdown tests in tests/it.
+//! `stop_counts_helpers`. Under load: tests/it/runtime/shutdown_waits.rs and the shutdown tests in tests/it.
 
 use std::{
     cell::Cell,

@@ -46,7 +46,8 @@
 //!
 //! # Checked by
 //! `a_stop_against_a_core_in_a_handoff_ends_it_once`; weakened as `handoff_sees_stop`.
-//! tests/it/in_place.rs, tests/it/hostile_blocking.rs and tests/it/ends.rs.
+//! tests/it/task/block_in_place.rs, tests/it/runtime/hostile_blocking.rs and
+//! tests/it/runtime/shutdown_waits.rs.
 
 use std::sync::{Arc, Weak};
 

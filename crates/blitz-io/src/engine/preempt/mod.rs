@@ -39,7 +39,7 @@
 //! `models.rs`: `a_taken_core_has_one_owner`,
 //! `a_core_is_taken_from_a_poll_that_calls_the_runtime`,
 //! `an_unclaimed_core_is_taken_back`, `a_stop_against_a_taken_core_ends_it_once`; weakened
-//! as `preempt_leaves_it_first`. Under load: tests/preempt/preempting.rs.
+//! as `preempt_leaves_it_first`. Under load: tests/preempt/hand_off.rs.
 
 use std::{
     sync::{Arc, Weak},

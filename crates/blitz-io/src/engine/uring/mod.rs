@@ -90,7 +90,7 @@
 //! `two_threads_that_reap_deliver_each_completion_once`, `a_late_cancel_ends_no_other_operation`,
 //! `two_threads_that_find_no_room_both_begin`, `a_kernel_that_refuses_gives_every_payload_back`;
 //! weakened as `uring_close_is_seen`, `uring_close_cancels`, `uring_minds_the_backlog`. With
-//! the kernel: `uring/tests.rs` and `tests/net_time/owned.rs`.
+//! the kernel: `uring/tests.rs` and `tests/it/net/owned.rs`.
 
 use std::{
     io,

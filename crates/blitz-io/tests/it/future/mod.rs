@@ -1,0 +1,3 @@
+//! Futures over several futures.
+
+mod combinators;

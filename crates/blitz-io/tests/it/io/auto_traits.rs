@@ -1,0 +1,190 @@
+//! Which futures and types are `Send`, `Sync` and `Unpin`: the same as Tokio's.
+
+use std::{cell::Cell, io::Cursor, io::IoSlice, io::SeekFrom, marker::PhantomData};
+
+use blitz_io::io::{
+    AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, Chain, Lines, ReadBuf, Split, Take,
+};
+
+/// Reports which traits a type implements. An inherent method takes precedence over a trait method,
+/// and exists only where its bounds hold.
+struct Asked<T: ?Sized>(PhantomData<T>);
+
+macro_rules! questions {
+    ($($question:ident $otherwise:ident: $trait:path;)+) => {$(
+        trait $otherwise {
+            fn $question(&self) -> bool {
+                false
+            }
+        }
+        impl<T: ?Sized> $otherwise for Asked<T> {}
+        impl<T: ?Sized + $trait> Asked<T> {
+            fn $question(&self) -> bool {
+                true
+            }
+        }
+    )+};
+}
+
+questions! {
+    is_send OrNotSend: Send;
+    is_sync OrNotSync: Sync;
+    is_unpin OrNotUnpin: Unpin;
+}
+
+fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
+    Asked(PhantomData)
+}
+
+fn some<T>() -> T {
+    unreachable!("nobody calls the closures of this table")
+}
+
+/// Returns one letter for each of `S`end, s`Y`nc and `U`npin that the type implements.
+macro_rules! letters {
+    ($asked:expr) => {{
+        let asked = $asked;
+        [(asked.is_send(), 'S'), (asked.is_sync(), 'Y'), (asked.is_unpin(), 'U')]
+            .map(|(has, letter)| if has { letter } else { '-' })
+            .iter()
+            .collect::<String>()
+    }};
+}
+
+/// A reader and writer in memory; `Unshared`, next to it, is `Send` but not `Sync`.
+type Plain = Cursor<Vec<u8>>;
+type Unshared = (Cursor<Vec<u8>>, Cell<u8>);
+
+macro_rules! futures {
+    ($($call:ident($($argument:expr),*);)+) => {[
+        $((
+            stringify!($call),
+            letters!(result_of(|| some::<&'static mut Plain>().$call($($argument),*))),
+        )),+
+    ]};
+}
+
+#[test]
+fn futures_cross_threads_and_stay_where_they_are() {
+    let found = futures! {
+        read(some());
+        read_buf(some::<&mut Vec<u8>>());
+        read_exact(some());
+        read_u8();
+        read_i16();
+        read_u128_le();
+        read_f64();
+        read_to_end(some());
+        read_to_string(some());
+        write(some());
+        write_vectored(some::<&'static [IoSlice<'static>]>());
+        write_buf(some::<&mut &'static [u8]>());
+        write_all_buf(some::<&mut &'static [u8]>());
+        write_all(some());
+        write_u8(1);
+        write_i16(1);
+        write_u128_le(1);
+        write_f64(1.0);
+        flush();
+        shutdown();
+        seek(SeekFrom::Start(0));
+        rewind();
+        stream_position();
+        read_until(1, some());
+        read_line(some());
+        fill_buf();
+    };
+    let wrong: Vec<_> = found.iter().filter(|(_, letters)| letters != "SY-").collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// A source that is not `Sync`.
+struct Single(Unshared);
+
+impl blitz_io::io::AsyncRead for Single {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _cx: &mut std::task::Context<'_>,
+        _buf: &mut ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        self.0.1.set(1);
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_future_is_shared_only_if_its_source_is() {
+    let single = || some::<&'static mut Single>();
+    assert_eq!(letters!(result_of(|| single().read(some()))), "S--");
+    assert_eq!(letters!(result_of(|| single().read_u64())), "S--");
+    assert_eq!(letters!(result_of(|| single().read_to_end(some()))), "S--");
+}
+
+#[test]
+fn types_are_what_their_sources_are() {
+    type Pinned = std::marker::PhantomPinned;
+    assert_eq!(letters!(Asked::<Take<Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Asked::<Take<Cell<u8>>>(PhantomData)), "S-U");
+    assert_eq!(letters!(Asked::<Take<Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Asked::<Chain<Plain, Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Asked::<Chain<Plain, Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Asked::<Chain<Pinned, *mut u8>>(PhantomData)), "---");
+    assert_eq!(letters!(Asked::<Lines<Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Asked::<Lines<Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Asked::<Split<*mut u8>>(PhantomData)), "--U");
+    assert_eq!(letters!(Asked::<ReadBuf<'static>>(PhantomData)), "SYU");
+}
+
+#[test]
+fn a_buffer_can_be_used_while_the_future_that_filled_it_is_in_scope() {
+    let mut reader = b"ab\ncd".as_slice();
+    let (mut line, mut rest, mut text) = (String::new(), Vec::new(), String::new());
+    let mut future = std::pin::pin!(reader.read_line(&mut line));
+    assert!(crate::io::script::poll(future.as_mut()).is_ready());
+    assert_eq!(line, "ab\n");
+    let mut future = std::pin::pin!(reader.read_to_end(&mut rest));
+    assert!(crate::io::script::poll(future.as_mut()).is_ready());
+    assert_eq!(rest, b"cd");
+    let mut future = std::pin::pin!(reader.read_to_string(&mut text));
+    assert!(crate::io::script::poll(future.as_mut()).is_ready());
+    assert_eq!(text, "");
+}
+
+#[test]
+fn what_is_known_only_as_a_trait_has_the_methods_too() {
+    let mut bytes = b"\x01\x02\x03ab\n".as_slice();
+    let reader: &mut (dyn blitz_io::io::AsyncBufRead + Unpin + Send) = &mut bytes;
+    assert_eq!(crate::io::script::now(reader.read_u8()).unwrap(), 1);
+    assert_eq!(crate::io::script::now(reader.read_exact(&mut [0; 2])).unwrap(), 2);
+    let mut line = String::new();
+    assert_eq!(crate::io::script::now(reader.read_line(&mut line)).unwrap(), 3);
+    let mut sink = Vec::new();
+    let writer: &mut (dyn blitz_io::io::AsyncWrite + Unpin) = &mut sink;
+    crate::io::script::now(writer.write_all(line.as_bytes())).unwrap();
+    crate::io::script::now(writer.write_u16(7)).unwrap();
+    assert_eq!(sink, b"ab\n\x00\x07");
+}
+
+/// Compiles only if a generic caller can rely on the futures being `Send`; that is the test.
+#[allow(clippy::manual_async_fn, reason = "`Send` is to be said, not found out")]
+fn cross_threads<R, W>(reader: &mut R, writer: &mut W) -> impl Future<Output = ()> + Send
+where
+    R: blitz_io::io::AsyncBufRead + blitz_io::io::AsyncSeek + Unpin + Send,
+    W: blitz_io::io::AsyncWrite + Unpin + Send,
+{
+    async move {
+        let mut text = String::new();
+        reader.read_line(&mut text).await.unwrap();
+        reader.rewind().await.unwrap();
+        writer.write_all(text.as_bytes()).await.unwrap();
+        writer.write_u32(reader.read_u32().await.unwrap()).await.unwrap();
+        writer.flush().await.unwrap();
+    }
+}
+
+#[test]
+fn generic_code_can_spawn_them() {
+    let mut sink = Vec::new();
+    crate::io::script::now(cross_threads(&mut Cursor::new("abcd\n"), &mut sink));
+    assert_eq!(sink, b"abcd\nabcd");
+}

@@ -1,0 +1,310 @@
+//! Buffered readers, writers and streams.
+
+use std::{
+    io::{Cursor, ErrorKind, IoSlice, SeekFrom},
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
+
+use blitz_io::io::{
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWrite, AsyncWriteExt,
+    BufReader, BufStream, BufWriter, ReadBuf,
+};
+
+use crate::{
+    by_hand::now,
+    caught::panic_of,
+    io::by_hand::{
+        NOBODY, Scripted,
+        Step::{Bytes, Fails, Takes, Waits},
+        error, read, ready, shut, write,
+    },
+};
+
+fn flush(writer: &mut (impl AsyncWrite + Unpin)) -> Poll<std::io::Result<()>> {
+    Pin::new(writer).poll_flush(&mut Context::from_waker(NOBODY))
+}
+
+fn slices(writer: &mut (impl AsyncWrite + Unpin), all: &[&[u8]]) -> Poll<std::io::Result<usize>> {
+    let all: Vec<_> = all.iter().map(|slice| IoSlice::new(slice)).collect();
+    Pin::new(writer).poll_write_vectored(&mut Context::from_waker(NOBODY), &all)
+}
+
+#[test]
+fn small_reads_are_served_from_one_large_one() {
+    let source = Scripted::reads([Bytes(b"abcde".to_vec()), Bytes(b"f".to_vec())]);
+    let mut reader = BufReader::with_capacity(4, source);
+    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"a");
+    assert_eq!(ready(read::<2>(&mut reader, NOBODY)), b"bc");
+    assert_eq!(reader.buffer(), b"d");
+    assert_eq!(ready(read::<9>(&mut reader, NOBODY)), b"d", "no more than is there");
+    assert_eq!(reader.get_ref().asked, [4]);
+    assert_eq!(ready(read::<3>(&mut reader, NOBODY)), b"e");
+}
+
+#[test]
+fn a_read_as_large_as_the_buffer_passes_it_by() {
+    let source = Scripted::reads([Bytes(b"abcdefgh".to_vec()), Bytes(b"ij".to_vec())]);
+    let mut reader = BufReader::with_capacity(4, source);
+    assert_eq!(ready(read::<6>(&mut reader, NOBODY)), b"abcdef");
+    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"g");
+    assert_eq!(ready(read::<6>(&mut reader, NOBODY)), b"h", "what is held comes first");
+    assert_eq!(reader.get_ref().asked, [6, 4]);
+}
+
+#[test]
+fn a_reader_that_waits_or_fails_is_asked_again() {
+    let source = Scripted::reads([Waits, Fails(ErrorKind::TimedOut), Bytes(b"a".to_vec())]);
+    let mut reader = BufReader::new(source);
+    assert!(read::<1>(&mut reader, NOBODY).is_pending());
+    assert_eq!(error(read::<1>(&mut reader, NOBODY)), ErrorKind::TimedOut);
+    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"a");
+    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"");
+}
+
+#[test]
+fn more_than_is_held_cannot_be_consumed() {
+    let mut reader = BufReader::with_capacity(2, &b"abc"[..]);
+    assert_eq!(now(reader.fill_buf()).unwrap(), b"ab");
+    reader.consume(7);
+    assert_eq!(now(reader.fill_buf()).unwrap(), b"c");
+    reader.consume(1);
+    assert_eq!(now(reader.fill_buf()).unwrap(), b"");
+}
+
+#[test]
+fn a_buffered_reader_without_a_buffer_is_refused() {
+    let caught = panic_of(|| BufReader::with_capacity(0, &b""[..]));
+    assert!(caught.message.starts_with("capacity must be greater than zero"));
+    assert_eq!(caught.file, file!());
+}
+
+#[test]
+fn a_seek_counts_from_what_was_handed_out() {
+    let mut reader = BufReader::with_capacity(4, Cursor::new(b"0123456789".to_vec()));
+    assert_eq!(now(reader.read_u8()).unwrap(), b'0');
+    assert_eq!(now(reader.seek(SeekFrom::Current(0))).unwrap(), 1);
+    assert_eq!(reader.buffer(), b"", "a seek forgets what is held");
+    assert_eq!(now(reader.read_u8()).unwrap(), b'1');
+    assert_eq!(now(reader.seek(SeekFrom::Current(-2))).unwrap(), 0);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'0');
+    assert_eq!(now(reader.seek(SeekFrom::Current(2))).unwrap(), 3);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'3');
+    assert_eq!(now(reader.seek(SeekFrom::End(-1))).unwrap(), 9);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'9');
+    assert_eq!(now(reader.seek(SeekFrom::Start(5))).unwrap(), 5);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'5');
+}
+
+/// Records its seeks; every other poll of a seek is pending.
+#[derive(Default)]
+struct Seeker {
+    asked: Vec<SeekFrom>,
+    waits: bool,
+    refuses: bool,
+}
+
+impl AsyncRead for Seeker {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        buf.put_slice(b"abc");
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncSeek for Seeker {
+    fn start_seek(mut self: Pin<&mut Self>, position: SeekFrom) -> std::io::Result<()> {
+        if std::mem::take(&mut self.refuses) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        self.asked.push(position);
+        self.waits = true;
+        Ok(())
+    }
+
+    fn poll_complete(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<u64>> {
+        if std::mem::take(&mut self.waits) { Poll::Pending } else { Poll::Ready(Ok(7)) }
+    }
+}
+
+#[test]
+fn a_seek_too_far_back_for_one_step_takes_two() {
+    let mut reader = pin!(BufReader::with_capacity(3, Seeker::default()));
+    let mut cx = Context::from_waker(NOBODY);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'a');
+    reader.as_mut().start_seek(SeekFrom::Current(i64::MIN)).unwrap();
+    assert!(reader.as_mut().poll_complete(&mut cx).is_pending());
+    assert_eq!(reader.get_ref().asked, [SeekFrom::Current(-2)]);
+    assert_eq!(reader.buffer(), b"bc", "kept until the source has moved");
+    assert!(reader.as_mut().poll_complete(&mut cx).is_pending());
+    assert_eq!(reader.buffer(), b"");
+    assert_eq!(ready(reader.as_mut().poll_complete(&mut cx)), 7);
+    assert_eq!(reader.get_ref().asked[1..], [SeekFrom::Current(i64::MIN)]);
+}
+
+#[test]
+fn a_seek_that_is_refused_leaves_the_reader_as_it_was() {
+    let source = Seeker { refuses: true, ..Seeker::default() };
+    let mut reader = pin!(BufReader::with_capacity(3, source));
+    let mut cx = Context::from_waker(NOBODY);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'a');
+    reader.as_mut().start_seek(SeekFrom::Start(1)).unwrap();
+    assert_eq!(error(reader.as_mut().poll_complete(&mut cx)), ErrorKind::InvalidInput);
+    assert_eq!(reader.buffer(), b"bc");
+    assert_eq!(ready(reader.as_mut().poll_complete(&mut cx)), 7, "no seek is left behind");
+    assert!(reader.get_ref().asked.is_empty());
+}
+
+#[test]
+fn small_writes_are_gathered_and_large_ones_pass() {
+    let mut writer = BufWriter::with_capacity(4, Scripted::default());
+    assert_eq!(ready(write(&mut writer, NOBODY, b"ab")), 2);
+    assert_eq!(ready(write(&mut writer, NOBODY, b"cd")), 2, "it fits exactly");
+    assert_eq!((writer.buffer(), writer.get_ref().slices.len()), (&b"abcd"[..], 0));
+    assert_eq!(ready(write(&mut writer, NOBODY, b"e")), 1);
+    assert_eq!((writer.buffer(), &writer.get_ref().taken[..]), (&b"e"[..], &b"abcd"[..]));
+    assert_eq!(ready(write(&mut writer, NOBODY, b"fghij")), 5);
+    assert_eq!((writer.buffer(), &writer.get_ref().taken[..]), (&b""[..], &b"abcdefghij"[..]));
+    assert_eq!(writer.get_ref().slices.len(), 3);
+}
+
+#[test]
+fn a_flush_that_has_to_wait_goes_on_where_it_was() {
+    let target = Scripted::writes([Takes(1), Waits, Fails(ErrorKind::Interrupted), Takes(9)]);
+    let mut writer = BufWriter::new(target);
+    assert_eq!(ready(write(&mut writer, NOBODY, b"abc")), 3);
+    assert!(flush(&mut writer).is_pending());
+    assert_eq!(ready(write(&mut writer, NOBODY, b"d")), 1);
+    ready(flush(&mut writer));
+    assert_eq!((&writer.get_ref().taken[..], writer.get_ref().flushed), (&b"abcd"[..], 1));
+    assert_eq!(writer.buffer(), b"");
+}
+
+#[test]
+fn what_an_error_left_is_still_there() {
+    let target = Scripted::writes([Takes(1), Fails(ErrorKind::TimedOut), Takes(0)]);
+    let mut writer = BufWriter::new(target);
+    assert_eq!(ready(write(&mut writer, NOBODY, b"abc")), 3);
+    assert_eq!(error(flush(&mut writer)), ErrorKind::TimedOut);
+    assert_eq!(writer.buffer(), b"bc");
+    assert_eq!(error(flush(&mut writer)), ErrorKind::WriteZero);
+    assert_eq!(writer.buffer(), b"bc");
+    shut(&mut writer);
+    assert!(writer.get_ref().shut);
+    assert_eq!(writer.get_ref().taken, b"abc", "a shutdown writes first");
+}
+
+#[test]
+fn a_writer_without_a_buffer_passes_everything() {
+    let mut writer = BufWriter::with_capacity(0, Scripted::default());
+    assert_eq!(ready(write(&mut writer, NOBODY, b"a")), 1);
+    assert_eq!(ready(slices(&mut writer, &[b"b", b"c"])), 1);
+    assert_eq!(writer.get_ref().taken, b"ab");
+}
+
+#[test]
+fn slices_are_gathered_all_or_passed_on() {
+    let target = Scripted { vectored: true, ..Scripted::default() };
+    let mut writer = BufWriter::with_capacity(4, target);
+    assert!(writer.is_write_vectored());
+    assert_eq!(ready(slices(&mut writer, &[b"a", b"", b"b"])), 2);
+    assert_eq!(writer.buffer(), b"ab");
+    assert_eq!(ready(slices(&mut writer, &[b"cd", b"e"])), 3, "what was held goes first");
+    assert_eq!((writer.buffer(), &writer.get_ref().taken[..]), (&b"cde"[..], &b"ab"[..]));
+    assert_eq!(ready(slices(&mut writer, &[b"fg", b"hi"])), 4);
+    assert_eq!(writer.get_ref().taken, b"abcdefghi");
+    assert_eq!(writer.get_ref().slices, [1, 1, 2]);
+}
+
+#[test]
+fn slices_for_a_writer_without_them_are_gathered_as_far_as_they_fit() {
+    let mut writer = BufWriter::with_capacity(4, Scripted::default());
+    assert!(writer.is_write_vectored());
+    assert_eq!(ready(slices(&mut writer, &[b"", b""])), 0);
+    assert_eq!(ready(slices(&mut writer, &[b"", b"ab", b"", b"c", b"de", b"f"])), 3);
+    assert_eq!(writer.buffer(), b"abc");
+    assert_eq!(ready(slices(&mut writer, &[b"defgh", b"i"])), 5, "a large one goes alone");
+    assert_eq!((writer.buffer(), &writer.get_ref().taken[..]), (&b""[..], &b"abcdefgh"[..]));
+}
+
+#[test]
+fn a_seek_of_a_writer_writes_first() {
+    let mut writer = BufWriter::new(Cursor::new(b"0123456789".to_vec()));
+    now(writer.write_all(b"ab")).unwrap();
+    assert_eq!(now(writer.seek(SeekFrom::Start(8))).unwrap(), 8);
+    now(writer.write_all(b"yz")).unwrap();
+    now(writer.flush()).unwrap();
+    assert_eq!(writer.into_inner().into_inner(), b"ab234567yz");
+}
+
+#[test]
+fn reads_pass_a_buffered_writer_and_writes_a_buffered_reader() {
+    let inner = Scripted::reads([Bytes(b"ab\n".to_vec())]);
+    let mut writer = BufWriter::new(BufReader::new(inner));
+    let mut line = String::new();
+    assert_eq!(now(writer.read_line(&mut line)).unwrap(), 3);
+    assert_eq!(line, "ab\n");
+    let mut reader = BufReader::new(Scripted::default());
+    assert_eq!(ready(write(&mut reader, NOBODY, b"ab")), 2);
+    assert_eq!(ready(slices(&mut reader, &[b"c", b"d"])), 2);
+    shut(&mut reader);
+    assert!(reader.get_ref().shut && reader.get_ref().taken == b"abcd");
+}
+
+#[test]
+fn a_buffered_stream_buffers_both_ways() {
+    let inner = Scripted::reads([Bytes(b"abc".to_vec())]);
+    let mut stream = BufStream::with_capacity(8, 8, inner);
+    assert_eq!(ready(read::<1>(&mut stream, NOBODY)), b"a");
+    assert_eq!(ready(write(&mut stream, NOBODY, b"xy")), 2);
+    assert_eq!(stream.get_ref().taken, b"");
+    ready(flush(&mut stream));
+    assert_eq!(stream.get_ref().taken, b"xy");
+    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"bc");
+    assert_eq!(stream.get_ref().asked, [8]);
+}
+
+#[test]
+fn a_stream_made_of_both_keeps_what_they_hold() {
+    let inner = Scripted::reads([Bytes(b"abc".to_vec())]);
+    let mut outer = BufWriter::new(BufReader::new(inner));
+    assert_eq!(ready(read::<1>(&mut outer, NOBODY)), b"a");
+    assert_eq!(ready(write(&mut outer, NOBODY, b"xy")), 2);
+    let mut stream = BufStream::from(outer);
+    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"bc");
+    ready(flush(&mut stream));
+    assert_eq!(stream.into_inner().taken, b"xy");
+
+    let inner = Scripted::reads([Bytes(b"abc".to_vec())]);
+    let mut outer = BufReader::new(BufWriter::new(inner));
+    assert_eq!(ready(read::<1>(&mut outer, NOBODY)), b"a");
+    let mut stream = BufStream::from(outer);
+    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"bc");
+}
+
+#[test]
+fn a_seek_of_a_stream_writes_what_is_held_and_forgets_what_was_read() {
+    let mut stream = BufStream::new(Cursor::new(b"0123456789".to_vec()));
+    assert_eq!(now(stream.read_u8()).unwrap(), b'0');
+    assert_eq!(now(stream.seek(SeekFrom::Current(1))).unwrap(), 2);
+    now(stream.write_all(b"ab")).unwrap();
+    assert_eq!(now(stream.seek(SeekFrom::Start(0))).unwrap(), 0);
+    let mut all = String::new();
+    now(stream.read_to_string(&mut all)).unwrap();
+    assert_eq!(all, "01ab456789");
+}
+
+#[test]
+fn buffers_say_how_full_they_are() {
+    let mut reader = BufReader::with_capacity(8, &b"abc"[..]);
+    assert_eq!(now(reader.read_u8()).unwrap(), b'a');
+    let text = format!("{reader:?}");
+    assert!(text.starts_with("BufReader { reader: ") && text.ends_with("buffer: 2/8 }"), "{text}");
+    let mut writer = BufWriter::with_capacity(8, Vec::new());
+    now(writer.write_all(b"ab")).unwrap();
+    let text = format!("{writer:?}");
+    assert_eq!(text, "BufWriter { writer: [], buffer: 2/8, written: 0 }");
+}

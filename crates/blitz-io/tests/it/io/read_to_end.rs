@@ -1,0 +1,126 @@
+//! `read_to_end`, `read_to_string`.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use blitz_io::io::{AsyncRead, AsyncReadExt, ErrorKind, ReadBuf};
+
+use crate::io::script::{
+    Give::{Bytes, Fail, Wait},
+    finish_after, give_up, kind, now, source,
+};
+
+#[test]
+fn everything_is_appended() {
+    let mut reader = source([Bytes(b"ab"), Wait, Fail(ErrorKind::Interrupted), Bytes(b"cd"), Wait]);
+    let mut buf = b"x".to_vec();
+    let (read, waits) = finish_after(reader.read_to_end(&mut buf));
+    assert_eq!((read.unwrap(), waits), (4, 2));
+    assert_eq!(buf, b"xabcd");
+    assert_eq!(now(reader.read_to_end(&mut buf)).unwrap(), 0);
+}
+
+#[test]
+fn much_is_read_in_few_reads() {
+    const MIB: usize = 1 << 20;
+    let much: &'static [u8] = Vec::leak((0..MIB).map(|n| n as u8).collect());
+    let mut reader = source([Bytes(much)]);
+    let mut buf = Vec::new();
+    assert_eq!(now(reader.read_to_end(&mut buf)).unwrap(), MIB);
+    assert!(buf == much);
+    assert!(reader.rooms.len() < 32, "{} reads: {:?}", reader.rooms.len(), reader.rooms);
+}
+
+#[test]
+fn a_vector_made_to_measure_does_not_grow() {
+    const TEXT: &[u8] = b"as long as the probe, and a little more";
+    for spare in [0, 1, 31] {
+        let mut buf = Vec::with_capacity(TEXT.len() + spare);
+        let capacity = buf.capacity();
+        assert_eq!(now(source([Bytes(TEXT)]).read_to_end(&mut buf)).unwrap(), TEXT.len());
+        assert_eq!((&buf[..], buf.capacity()), (TEXT, capacity));
+    }
+}
+
+#[test]
+fn a_vector_that_is_too_small_grows() {
+    const TEXT: &[u8] = b"as long as the probe, and a little more than that";
+    let mut buf = Vec::with_capacity(TEXT.len() - 1);
+    let mut reader = source([Bytes(TEXT), Wait]);
+    assert_eq!(finish_after(reader.read_to_end(&mut buf)).0.unwrap(), TEXT.len());
+    assert_eq!(buf, TEXT);
+}
+
+#[test]
+fn what_was_read_before_an_error_or_a_drop_is_kept() {
+    let mut reader = source([Bytes(b"ab"), Fail(ErrorKind::ConnectionReset), Bytes(b"c"), Wait]);
+    let mut buf = Vec::new();
+    assert_eq!(kind(now(reader.read_to_end(&mut buf))), ErrorKind::ConnectionReset);
+    assert_eq!(buf, b"ab");
+    give_up(reader.read_to_end(&mut buf));
+    assert_eq!(buf, b"abc");
+    assert_eq!(now(reader.read_to_end(&mut buf)).unwrap(), 0);
+}
+
+/// A reader that requires zeroed memory, and fills one byte of it in each read.
+struct Zeroing {
+    left: usize,
+    zeroed: usize,
+}
+
+impl AsyncRead for Zeroing {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.left > 0 {
+            self.left -= 1;
+            self.zeroed += buf.capacity() - buf.initialized().len();
+            buf.initialize_unfilled();
+            buf.advance(1);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn memory_is_not_zeroed_for_each_read() {
+    let mut buf = Vec::with_capacity(10_000);
+    let mut reader = Zeroing { left: 9_000, zeroed: 0 };
+    assert_eq!(now(reader.read_to_end(&mut buf)).unwrap(), 9_000);
+    assert_eq!(buf, [0; 9_000]);
+    assert_eq!(reader.zeroed, buf.capacity());
+}
+
+#[test]
+fn text_is_appended() {
+    let mut reader = source([Bytes("ü".as_bytes()), Wait, Bytes(b"\xc3"), Bytes(b"\xa4")]);
+    let mut text = "x".to_owned();
+    let (read, waits) = finish_after(reader.read_to_string(&mut text));
+    assert_eq!((read.unwrap(), waits, &text[..]), (4, 1, "xüä"));
+}
+
+#[test]
+fn what_is_not_text_leaves_the_string_as_it_was() {
+    for bad in [&b"ab\xff"[..], b"\xc3", b"\xa4bc"] {
+        let mut text = "before".to_owned();
+        let error = now(source([Bytes(bad)]).read_to_string(&mut text)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(error.get_ref().is_some_and(|inner| inner.is::<std::str::Utf8Error>()), "{error}");
+        assert_eq!(text, "before");
+    }
+}
+
+#[test]
+fn an_error_leaves_the_string_as_it_was() {
+    for read in [&b"ab"[..], b"ab\xff"] {
+        let mut text = "before".to_owned();
+        let mut reader = source([Bytes(read), Fail(ErrorKind::ConnectionReset)]);
+        assert_eq!(kind(now(reader.read_to_string(&mut text))), ErrorKind::ConnectionReset);
+        assert_eq!(text, "before");
+    }
+}

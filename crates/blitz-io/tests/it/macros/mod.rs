@@ -1,0 +1,4 @@
+//! The macros.
+
+mod join;
+mod select;

@@ -1,0 +1,227 @@
+//! A task whose I/O or timers are always ready still lets others run.
+
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+
+use blitz_io::{
+    io::{AsyncReadExt, AsyncWriteExt, duplex},
+    net::UdpSocket,
+    runtime::Builder,
+    task,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::{
+    net::pairs,
+    on::{ms, one, paused},
+    watch,
+};
+
+/// Polls `busy`, which never waits by itself, and returns the number of turns after which it
+/// yielded.
+async fn turns_until_it_yields<F: Future<Output = ()>>(busy: impl Fn() -> F) -> usize {
+    let mut turns = 0;
+    loop {
+        let mut future = std::pin::pin!(busy());
+        let ready = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_ready())).await;
+        if !ready {
+            return turns;
+        }
+        turns += 1;
+        assert!(turns < 100_000, "it never yields");
+    }
+}
+
+#[test]
+fn reading_what_is_there_spends_the_budget() {
+    one(async {
+        let (mut client, server) = pairs::tcp().await;
+        client.write_all(&[0; 50_000]).await.unwrap();
+        let server = Arc::new(blitz_io::sync::Mutex::new(server));
+        task::spawn(async move {
+            server.lock().await.readable().await.unwrap();
+            task::yield_now().await;
+            let mut server = server.lock().await;
+            let mut turns = 0;
+            loop {
+                let mut byte = [0; 1];
+                let mut read = std::pin::pin!(server.read(&mut byte));
+                if poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx).is_pending())).await {
+                    break;
+                }
+                turns += 1;
+            }
+            assert!(turns <= 1000, "{turns} reads in one go");
+        })
+        .await
+        .unwrap();
+    });
+}
+
+#[test]
+fn datagrams_that_are_there_spend_the_budget() {
+    one(async {
+        task::spawn(async {
+            let socket = UdpSocket::bind(pairs::ANY).await.unwrap();
+            let address = socket.local_addr().unwrap();
+            // The socket sends to itself, so sends and receives are always ready.
+            let turns = turns_until_it_yields(|| async {
+                socket.send_to(b"x", address).await.unwrap();
+                socket.recv(&mut [0; 4]).await.unwrap();
+            });
+            assert!(turns.await <= 1000);
+        })
+        .await
+        .unwrap();
+    });
+}
+
+#[test]
+fn memory_that_is_never_empty_spends_the_budget() {
+    one(async {
+        task::spawn(async {
+            let turns = turns_until_it_yields(|| async {
+                let (mut a, mut b) = duplex(8);
+                a.write_all(b"x").await.unwrap();
+                b.read_u8().await.unwrap();
+            });
+            assert!(turns.await <= 1000);
+        })
+        .await
+        .unwrap();
+    });
+}
+
+#[test]
+fn sleeps_that_are_over_spend_the_budget() {
+    paused(async {
+        task::spawn(async {
+            blitz_io::time::advance(ms(10)).await;
+            let past = Instant::now() - ms(5);
+            let turns = turns_until_it_yields(|| sleep_until(past));
+            assert!(turns.await <= 1000);
+        })
+        .await
+        .unwrap();
+    });
+}
+
+#[test]
+fn a_task_that_always_yields_does_not_keep_sockets_and_timers_waiting() {
+    let _watch = watch::begin();
+    let multi = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    for rt in [crate::on::one_thread(), multi] {
+        rt.block_on(async {
+            let busy = task::spawn(async {
+                loop {
+                    task::yield_now().await;
+                }
+            });
+            let work = task::spawn(async {
+                let (mut a, mut b) = pairs::tcp().await;
+                for number in 0..50_u32 {
+                    a.write_u32(number).await.unwrap();
+                    assert_eq!(b.read_u32().await.unwrap(), number);
+                    sleep(Duration::from_micros(50)).await;
+                }
+            });
+            timeout(Duration::from_secs(20), work).await.expect("it starves").unwrap();
+            busy.abort();
+        });
+    }
+}
+
+#[test]
+fn sockets_that_are_always_busy_do_not_keep_others_waiting() {
+    let _watch = watch::begin();
+    for rt in [crate::on::one_thread(), crate::on::workers(1)] {
+        rt.block_on(async {
+            let (mut a, mut b) = pairs::tcp().await;
+            let flood = task::spawn(async move {
+                let chunk = vec![0; 65536];
+                while a.write_all(&chunk).await.is_ok() {}
+            });
+            let drain = task::spawn(async move {
+                let mut chunk = vec![0; 65536];
+                while b.read(&mut chunk).await.is_ok_and(|count| count > 0) {}
+            });
+            let quiet = task::spawn(async {
+                let (mut a, mut b) = pairs::tcp().await;
+                for number in 0..100_u32 {
+                    a.write_u32(number).await.unwrap();
+                    assert_eq!(b.read_u32().await.unwrap(), number);
+                }
+            });
+            timeout(Duration::from_secs(20), quiet).await.expect("it starves").unwrap();
+            drain.abort();
+            flood.abort();
+        });
+    }
+}
+
+/// More connections than a worker's own queue holds.
+#[cfg(unix)]
+#[test]
+fn connections_that_are_always_ready_are_served_in_turns() {
+    use std::{
+        io::{ErrorKind, Read, Write},
+        os::unix::net::UnixStream,
+    };
+
+    const CONNECTIONS: usize = 700;
+    const ROUNDS: usize = 30;
+    let _watch = watch::begin();
+    for rt in [crate::on::one_thread(), crate::on::workers(1)] {
+        let (mut clients, servers): (Vec<_>, Vec<_>) =
+            (0..CONNECTIONS).map(|_| UnixStream::pair().unwrap()).unzip();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let client = std::thread::spawn(move || {
+            // All connections exist.
+            gone.recv().unwrap();
+            for client in &mut clients {
+                client.set_nonblocking(true).unwrap();
+                client.write_all(&[7]).unwrap();
+            }
+            // The number of replies so far, and that number when each client sent its request.
+            let (mut answers, mut asked) = (0, vec![0; CONNECTIONS]);
+            let mut longest = 0;
+            while answers < CONNECTIONS * ROUNDS {
+                for (client, asked) in clients.iter_mut().zip(&mut asked) {
+                    match client.read(&mut [0]) {
+                        Ok(count) => {
+                            assert_eq!(count, 1, "the server is there");
+                            answers += 1;
+                            longest = longest.max(answers - *asked);
+                            *asked = answers;
+                            client.write_all(&[7]).unwrap();
+                        }
+                        Err(none) => assert_eq!(none.kind(), ErrorKind::WouldBlock),
+                    }
+                }
+            }
+            longest
+        });
+        let longest = rt.block_on(async {
+            let echoes: Vec<_> = servers
+                .into_iter()
+                .map(|server| {
+                    server.set_nonblocking(true).unwrap();
+                    let mut server = blitz_io::net::UnixStream::from_std(server).unwrap();
+                    task::spawn(async move {
+                        while let Ok(byte) = server.read_u8().await {
+                            if server.write_u8(byte).await.is_err() {
+                                break;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            go.send(()).unwrap();
+            for echo in echoes {
+                echo.await.unwrap();
+            }
+            client.join().unwrap()
+        });
+        let turns = longest as f64 / CONNECTIONS as f64;
+        assert!(turns < 4.0, "one had to wait for {turns:.1} turns of all others");
+    }
+}

@@ -1,0 +1,161 @@
+//! `net::unix::pipe`: anonymous pipes and those with a path.
+
+use std::{
+    ffi::CString,
+    io::{ErrorKind, Read, Write},
+    os::{fd::AsFd, unix::ffi::OsStrExt},
+};
+
+use blitz_io::{
+    io::{AsyncReadExt, AsyncWriteExt, Interest},
+    net::unix::pipe,
+};
+
+use crate::{
+    net::pairs::{Path, path},
+    on::{each, one},
+    polled::by_hand,
+};
+
+fn fifo() -> Path {
+    let path = path();
+    let name = CString::new(path.as_ref().as_os_str().as_bytes()).unwrap();
+    // SAFETY: `name` ends with a zero byte and lives through the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    path
+}
+
+#[test]
+fn an_anonymous_one_carries_bytes_to_its_end() {
+    each(|| async {
+        let (mut sender, mut receiver) = pipe::pipe().unwrap();
+        let writing = blitz_io::spawn(async move {
+            sender.write_all(&[5; 200_000]).await.unwrap();
+        });
+        let mut got = Vec::new();
+        receiver.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got.len(), 200_000);
+        writing.await.unwrap();
+    });
+}
+
+#[test]
+fn nobody_who_reads_is_an_error_for_who_writes() {
+    let _no_child = crate::child::none_starts();
+    each(|| async {
+        let (mut sender, receiver) = pipe::pipe().unwrap();
+        drop(receiver);
+        let error = sender.write_all(b"x").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn tries_and_readiness_tell_full_from_empty() {
+    let _no_child = crate::child::none_starts();
+    each(|| async {
+        let (sender, receiver) = pipe::pipe().unwrap();
+        let mut buffer = [0; 4096];
+        assert_eq!(receiver.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+        sender.writable().await.unwrap();
+        let mut sent = 0;
+        let error = loop {
+            match sender.try_write(&[1; 4096]) {
+                Ok(count) => sent += count,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        let mut writable = by_hand(sender.writable());
+        writable.pending();
+        while sent > 0 {
+            receiver.readable().await.unwrap();
+            sent -= receiver.try_read(&mut buffer).unwrap();
+        }
+        writable.pin().await.unwrap();
+        drop(writable);
+        drop(sender);
+        let ready = receiver.ready(Interest::READABLE).await.unwrap();
+        assert!(ready.is_readable());
+        assert_eq!(receiver.try_read(&mut buffer).unwrap(), 0);
+    });
+}
+
+#[test]
+fn one_with_a_path_is_opened_from_both_sides() {
+    each(|| async {
+        let path = fifo();
+        let options = pipe::OpenOptions::new();
+        // The pipe has no reader yet.
+        let error = options.open_sender(&path).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
+        let mut receiver = options.open_receiver(&path).unwrap();
+        let mut sender = options.open_sender(&path).unwrap();
+        sender.write_all(b"hello").await.unwrap();
+        let mut five = [0; 5];
+        receiver.read_exact(&mut five).await.unwrap();
+        assert_eq!(&five, b"hello");
+        drop(sender);
+        assert_eq!(receiver.read(&mut five).await.unwrap(), 0);
+        // The next sender continues where the last one ended.
+        let mut sender = options.open_sender(&path).unwrap();
+        sender.write_all(b"again").await.unwrap();
+        receiver.read_exact(&mut five).await.unwrap();
+        assert_eq!(&five, b"again");
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_opened_both_ways_has_no_end() {
+    one(async {
+        let path = fifo();
+        let mut sender = pipe::OpenOptions::new().read_write(true).open_sender(&path).unwrap();
+        let mut receiver = pipe::OpenOptions::new().read_write(true).open_receiver(&path).unwrap();
+        sender.write_all(b"x").await.unwrap();
+        drop(sender);
+        assert_eq!(receiver.read_u8().await.unwrap(), b'x');
+        by_hand(receiver.read(&mut [0; 1])).pending();
+    });
+}
+
+#[test]
+fn what_is_no_pipe_is_refused() {
+    one(async {
+        let path = path();
+        std::fs::write(&path, b"a file").unwrap();
+        let options = pipe::OpenOptions::new();
+        assert_eq!(options.open_receiver(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(options.open_sender(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
+        let file = std::fs::File::open(&path).unwrap();
+        assert_eq!(pipe::Receiver::from_file(file).unwrap_err().kind(), ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn a_wrong_end_is_refused() {
+    one(async {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let error = pipe::Sender::from_owned_fd(reader.into()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let error = pipe::Receiver::from_owned_fd(writer.into()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn ends_of_std_come_in_and_go_out() {
+    one(async {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut receiver = pipe::Receiver::from_owned_fd(reader.into()).unwrap();
+        let mut sender = pipe::Sender::from_owned_fd(writer.into()).unwrap();
+        sender.write_all(b"x").await.unwrap();
+        assert_eq!(receiver.read_u8().await.unwrap(), b'x');
+        let mut writer = std::io::PipeWriter::from(sender.into_blocking_fd().unwrap());
+        writer.write_all(b"y").unwrap();
+        assert_eq!(receiver.read_u8().await.unwrap(), b'y');
+        let mut reader = std::io::PipeReader::from(receiver.into_nonblocking_fd().unwrap());
+        assert_eq!(reader.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        reader.as_fd().try_clone_to_owned().unwrap();
+    });
+}

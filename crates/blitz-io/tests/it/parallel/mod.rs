@@ -1,0 +1,8 @@
+//! Fork-join.
+
+mod hostile;
+mod join;
+mod pool;
+mod scope;
+mod stress;
+mod tasks;

@@ -1,0 +1,4 @@
+//! Graceful shutdown.
+
+#[cfg(all(feature = "sync", feature = "time"))]
+mod graceful;

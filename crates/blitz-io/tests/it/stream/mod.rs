@@ -1,0 +1,6 @@
+//! Streams.
+
+#[cfg(all(feature = "sync", feature = "time"))]
+mod combinators;
+#[cfg(all(feature = "sync", feature = "net", feature = "io-util"))]
+mod wrappers;
