@@ -13,7 +13,7 @@ pub(crate) mod driver;
 #[cfg(feature = "time")]
 pub(crate) mod wheel;
 #[cfg(all(feature = "net", target_os = "linux"))]
-#[allow(dead_code, unused_imports, reason = "who has no sockets has no use for some")]
+#[allow(dead_code, unused_imports, reason = "builds without sockets do not use all of them")]
 pub(crate) mod uring;
 #[cfg(feature = "signal")]
 pub(crate) mod signals;

@@ -19,7 +19,7 @@
 ///
 /// The macro takes any number of futures, and anything that implements `IntoFuture`.
 ///
-/// # Whose turn it is
+/// # Order of polls
 ///
 /// Each poll of the task begins with another future, so that a future that uses up the
 /// whole budget of the task does not block the others for ever. If the list begins with

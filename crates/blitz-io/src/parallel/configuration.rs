@@ -1,6 +1,6 @@
 //! Rayon's deprecated names for the builder, hidden from the documentation.
 
-#![allow(deprecated, reason = "they are there for those who still use them")]
+#![allow(deprecated, reason = "kept for programs that still use them")]
 
 use std::{any::Any, error::Error, fmt};
 

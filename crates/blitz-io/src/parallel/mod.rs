@@ -89,7 +89,7 @@ pub use crate::engine::fork::{
 };
 
 #[doc(hidden)]
-#[allow(deprecated, reason = "they are there for those who still use them")]
+#[allow(deprecated, reason = "kept for programs that still use them")]
 pub use self::configuration::{Configuration, initialize};
 
 /// Runs `op` with a [`Scope`], in which it can spawn jobs that borrow from outside of the scope,

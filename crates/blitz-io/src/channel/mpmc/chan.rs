@@ -38,7 +38,7 @@
 //!   all the way round would not notice: with 32-bit words and a capacity of one that is 2^31
 //!   messages, with 64-bit words it is out of reach.
 //!
-//! # Who frees what
+//! # Which side frees what
 //! All senders together hold one share of the allocation, all receivers another, and each weak
 //! handle one of its own. When the last receiver is dropped, it closes, sets GONE, and drops the
 //! queued messages. A sender in the middle of a send finds GONE at S4, and drops them as well:
@@ -469,7 +469,7 @@ impl<T> Chan<T> {
     pub(super) fn send_from(&self, value: &mut Option<T>) -> Result<(), Refused> {
         // Checked before a slot is claimed, because a slot that is never written blocks all
         // threads.
-        assert!(value.is_some(), "a send was polled after it has answered: drop it by then");
+        assert!(value.is_some(), "a send was polled after it has completed: drop it by then");
         let claimed = self.claim_free()?;
         let value = value.take().expect("looked at above");
         self.write(&claimed, value);

@@ -138,7 +138,7 @@ impl Error for TryRecvError {}
 /// ```
 #[derive(Debug, Clone)]
 #[doc(hidden)]
-#[deprecated(note = "to receive answers with an `Option`: look for `None`")]
+#[deprecated(note = "`recv` returns an `Option`: match on `None`")]
 pub struct RecvError(());
 
 #[allow(deprecated)]

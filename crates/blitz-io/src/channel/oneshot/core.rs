@@ -708,5 +708,5 @@ impl<T, H: Storage> Drop for Rx<T, H> {
 #[cold]
 #[track_caller]
 fn called_after_complete() -> ! {
-    panic!("called after complete: a oneshot receiver answers once; keep its answer")
+    panic!("called after complete: a oneshot receiver returns its value once; keep it")
 }

@@ -11,7 +11,7 @@
 //! the slot; a token in the parker alone means nothing.
 //!
 //! # Checked by
-//! The models of `thread_set`.
+//! The models of the thread set.
 
 use crate::engine::prim::{
     AtomicBool, AtomicU64, Mutex, OnceLock,

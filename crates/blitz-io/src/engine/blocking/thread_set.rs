@@ -150,7 +150,7 @@ pub(crate) struct ThreadSet<E, R> {
 /// start.
 const CHECKS: u32 = 64;
 
-/// What a spawner must do after its job was pushed.
+/// The duty of a spawner after its job was pushed.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPush {
@@ -163,7 +163,7 @@ pub(crate) enum AfterPush {
     Start,
 }
 
-/// What a spawner must do after no thread could be started for its job.
+/// The duty of a spawner after no thread could be started for its job.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterFailedStart {

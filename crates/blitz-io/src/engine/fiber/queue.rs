@@ -127,7 +127,7 @@ struct Fifo {
     searches: u8,
 }
 
-/// What a spawn needs, under a lock.
+/// The state that a spawn uses, under a lock.
 struct SpawnState {
     /// Created for the first task. The holder of the lock holds the arena.
     arena: Option<NonNull<Arena>>,

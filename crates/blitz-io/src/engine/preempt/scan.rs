@@ -5,7 +5,7 @@
 //! slice, the poll may be overdue. If the thread is in the runtime's own code on behalf of its poll
 //! just then, the monitor waits a moment for it to return to user code.
 //!
-//! # Whose fault it is
+//! # Which thread is to blame
 //! By the wall clock every poll is slow on an overloaded machine, and one thread more would make it
 //! worse. So a thread that computes is overdue when it has *used* half a slice of processor time
 //! (and a whole slice has passed); a thread that is blocked is overdue after a slice during which
@@ -415,7 +415,7 @@ impl Scan<'_> {
     }
 }
 
-/// What the monitor does about a poll that is to blame.
+/// The steps that the monitor takes about a poll that is to blame.
 struct Decision {
     kind: StallKind,
     /// How long the poll has lasted.

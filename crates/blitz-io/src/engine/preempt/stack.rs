@@ -9,7 +9,7 @@
 //! The signal is SIGURG because it is ignored unless the program has a use for it, debuggers pass
 //! it on silently, and one too many does no harm.
 //!
-//! # Whose signal it is
+//! # Which signals are ours
 //! Our signals carry a mark. The handler responds only to these, and does not pass them on. All
 //! other signals go to the handler that was installed before, which keeps the mask and the flags
 //! that it was installed with. A handler that is installed later takes the place of ours: if it

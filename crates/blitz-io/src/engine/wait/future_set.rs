@@ -17,7 +17,7 @@
 //! one is enough for all.
 //!
 //! # Checked by
-//! The models of `woken_set`, which poll through this type.
+//! The models of the woken set, which poll through this type.
 
 use std::{
     pin::Pin,

@@ -1,6 +1,6 @@
 //! Tasks: a spawned future, its memory, its state word, and the handles that reach it.
 //!
-//! # Who may touch what
+//! # Which thread may touch what
 //! The memory of a task is one [`cell::Cell`], reached through pointers to its
 //! [`cell::Header`]. Each field has one owner at a time:
 //!

@@ -5,7 +5,7 @@
 //! shared part. So a member costs no allocation besides its cell, and a spawn
 //! touches nothing that other threads write.
 //!
-//! # Who may touch what
+//! # Which thread may touch what
 //! 1. The *owner* is the code that has the [`Set`]: one thread at a time. The list of
 //!    members, the chain `ready` and the counts beside them are the owner's alone.
 //! 2. A node's `links` belong to the list of members.
