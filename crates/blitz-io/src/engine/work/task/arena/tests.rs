@@ -91,11 +91,8 @@ fn cells_return_to_their_arena_from_another_thread() {
         // SAFETY: 1. this thread holds the arena.
         unsafe { Arena::sweep(arena) };
         // SAFETY: this thread holds the arena.
-        assert_eq!(
-            unsafe { arena.as_ref().holder_state() }.live,
-            0,
-            "the cell did not return to its arena"
-        );
+        let live = unsafe { arena.as_ref().holder_state() }.live;
+        assert_eq!(live, 0, "the cell did not return to its arena");
         end(arena);
         assert_eq!(gone.get(), 1);
     });
