@@ -53,8 +53,8 @@ use crate::engine::{
 /// | threads without their worker, peak | [`preemption_detached_peak`][peak] |
 /// | polls that lasted too long | [`preemption_stall_count`](Self::preemption_stall_count) |
 /// | hand-offs for which there was no thread | [`preemption_refused_count`][refused] |
-/// | polls of hogs on spare threads | [`preemption_offload_count`](Self::preemption_lent_count) |
-/// | checks by the monitor | [`preemption_scan_count`](Self::preemption_look_count) |
+/// | polls of hogs on spare threads | [`preemption_offload_count`](Self::preemption_offload_count) |
+/// | checks by the monitor | [`preemption_scan_count`](Self::preemption_scan_count) |
 /// | polls that ended during their hand-off | [`preemption_late_count`][late] |
 /// | blocking threads | `num_blocking_threads` |
 /// | idle blocking threads | `num_idle_blocking_threads` |
