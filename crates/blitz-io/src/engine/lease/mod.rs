@@ -180,7 +180,8 @@ impl PollRecord {
     }
 
     /// Begins a poll of `task`: U1. The thread is in the runtime's code, at the depth of a loop
-    /// that runs tasks.
+    /// that runs tasks. `task` must point to a task's `Header`, which this layer cannot name:
+    /// `preempt::scan::header_of` relies on it.
     #[inline(always)]
     pub(super) fn enter(&self, task: NonNull<()>) {
         // Relaxed: published by the store below.

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use super::{Pool, system_call::SystemCall};
+use super::{Pool, scan, system_call::SystemCall};
 use crate::engine::{
     prim::lock,
     work::task::{
@@ -88,7 +88,7 @@ impl Pool {
             let Some(inspection) = watch_record.lease.inspect(poll) else { continue };
             // SAFETY: obligation 1: while the inspection lives, the task is not freed.
             polls.push(unsafe {
-                RunningPoll::of(inspection.task().cast(), since, watch_record.cpu.thread())
+                RunningPoll::of(scan::header_of(&inspection), since, watch_record.cpu.thread())
             });
         }
         polls

@@ -26,6 +26,7 @@
 //! the storm, until it has lasted for a whole slice.
 
 use std::{
+    ptr::NonNull,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -293,7 +294,7 @@ impl Scan<'_> {
     ) -> bool {
         let Some(decision) = self.decide(watch_record, seen) else { return false };
         let Some(mut inspection) = watch_record.lease.inspect(seen.poll) else {
-            // The poll has just ended.
+            // The poll has ended, or its thread was in the runtime's code at each try.
             if !std::mem::replace(&mut seen.missed, true) {
                 count(&self.watched.counters.too_late);
             }
@@ -303,13 +304,15 @@ impl Scan<'_> {
         if decision.is_long && decision.may_take {
             self.remember_hog(&inspection);
         }
-        let mut report = decision.report(&inspection, site);
-        // A poll that is not long by the usual slice is reported when it is.
-        let early = (!decision.is_long).then(|| EarlyHandoff {
-            seen: *seen,
-            watch_record: watch_record.clone(),
-            stall: report.clone(),
-        });
+        let report = decision.report(&inspection, site);
+        // A poll that is not long by the usual slice is reported when it is. Its report moves to
+        // the entry of its thread, so that the monitor is never the last owner of a task's name.
+        let (mut report, early) = if decision.is_long {
+            (Some(report), None)
+        } else {
+            let watch_record = watch_record.clone();
+            (None, Some(EarlyHandoff { seen: *seen, watch_record, stall: report }))
+        };
         let handoff = decision.takes_core.then(|| {
             let mut detached = self.detached(watch_record, &inspection, seen, decision.kind);
             detached.early = early;
@@ -318,13 +321,15 @@ impl Scan<'_> {
         *lock(&watch_record.reported_poll) = Some((seen.poll, seen.began));
         if let Some(handoff) = handoff {
             if !self.find_thread(handoff) {
-                report.others_continue = false;
+                if let Some(report) = &mut report {
+                    report.others_continue = false;
+                }
                 self.watched.no_thread_for(watch_record.number);
             }
         } else if decision.may_take {
             self.watched.refuse(HandoffBound::of(decision.kind));
         }
-        if decision.is_long {
+        if let Some(report) = report {
             self.report(report, watch_record, seen);
         }
         decision.takes_core && decision.is_long
@@ -365,9 +370,8 @@ impl Scan<'_> {
     /// Notes in the history of the inspected task that it hogged, if the pool learns.
     fn remember_hog(&self, inspection: &Inspection<'_>) {
         if self.watched.settings.learns {
-            // SAFETY: the pointer is that of a `Header` (`PollRecord::enter` was called with one),
-            // and the inspection keeps the task from being freed.
-            unsafe { inspection.task().cast::<Header>().as_ref() }.hog_history.record_hog();
+            // SAFETY: the inspection keeps the task from being freed.
+            unsafe { header_of(inspection).as_ref() }.hog_history.record_hog();
         }
     }
 
@@ -381,8 +385,7 @@ impl Scan<'_> {
     ) -> DetachedThread {
         let cpu = watch_record.cpu;
         // SAFETY: obligation 1: the inspection keeps the task from being freed.
-        let running =
-            unsafe { RunningPoll::of(inspection.task().cast(), seen.began, cpu.thread()) };
+        let running = unsafe { RunningPoll::of(header_of(inspection), seen.began, cpu.thread()) };
         DetachedThread {
             number: watch_record.number,
             kind,
@@ -415,6 +418,12 @@ impl Scan<'_> {
     }
 }
 
+/// Returns the inspected task. Leases hold tasks as opaque pointers, and `work::current`, the only
+/// caller of `PollRecord::enter` outside of tests, enters with the pointer of a `Header`.
+pub(super) fn header_of(inspection: &Inspection<'_>) -> NonNull<Header> {
+    inspection.task().cast()
+}
+
 /// The steps that the monitor takes about a poll that is to blame.
 struct Decision {
     kind: StallKind,
@@ -434,7 +443,7 @@ impl Decision {
         // SAFETY: obligation 1: while the inspection lives, the task is not freed (invariant 4 of
         // `engine/lease`).
         let mut report =
-            unsafe { PendingReport::new(inspection.task().cast(), site, self.wall, self.kind) };
+            unsafe { PendingReport::new(header_of(inspection), site, self.wall, self.kind) };
         report.others_continue = self.takes_core || site == PollSite::Offloaded;
         report
     }

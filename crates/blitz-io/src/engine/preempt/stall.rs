@@ -438,7 +438,6 @@ pub(super) enum PollSite {
 }
 
 /// A report in the making.
-#[derive(Clone)]
 pub(super) struct PendingReport {
     report: StallReport,
     pub(super) others_continue: bool,
@@ -776,8 +775,8 @@ mod reporter {
 
         /// Starts the thread if it does not run; returns `false` if the system refuses it.
         fn start(&'static self) -> bool {
-            let is_in_poll = std::mem::replace(&mut lock(&self.queue).running, true);
-            if is_in_poll {
+            let was_running = std::mem::replace(&mut lock(&self.queue).running, true);
+            if was_running {
                 return true;
             }
             let started = service::start(self.name, move || self.run()).is_ok();

@@ -373,7 +373,7 @@ impl LeaseGuard {
                 None => Some(current.poll_record.save()),
             };
             if let Some(lease) = lease {
-                // SAFETY: 1. the sign is this thread's, and is detached when the guard is dropped.
+                // SAFETY: 1. the poll record is this thread's, and is detached when the guard is dropped.
                 unsafe { lease.attach(&current.poll_record) };
             }
             Self {
