@@ -44,11 +44,11 @@ const FOUND: i32 = 9;
 
 /// Tests that are left out: a part of the name, and the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("storm::", CHURN),
+    ("runtime::stress::", CHURN),
     ("idle::", "looks at the processor time and the system calls of the process"),
-    ("out_of_threads::", CHILD),
+    ("runtime::thread_limit::", CHILD),
     ("bad_input::the_number_of_workers_comes_from_the_environment", CHILD),
-    ("blocking_end::a_shutdown_that_waits_says_for_whom", CHILD),
+    ("runtime::shutdown_blocking::a_shutdown_that_waits_says_for_whom", CHILD),
     ("hostile::cells_that_come_back_during_a_long_poll_are_used_again", RESIDENT),
 ];
 
@@ -58,15 +58,15 @@ const RESIDENT: &str = "looks at the memory of the process, and spins while othe
 
 /// Tests that leak on purpose. The first is the control.
 const LOSERS: &[(&str, &str)] = &[
-    ("shielding::a_forgotten_shield_leaves_its_task_unabortable_until_shutdown", FORGETS),
-    ("entering::a_forgotten_guard_keeps_its_runtime_current_and_nothing_dangles", FORGETS),
-    ("entering::a_guard_dropped_out_of_order_panics_and_nothing_dangles", OUT_OF_ORDER),
-    ("entering::guards_dropped_out_of_order_by_a_panic_do_not_abort", OUT_OF_ORDER),
+    ("task::shield::a_forgotten_shield_leaves_its_task_unabortable_until_shutdown", FORGETS),
+    ("runtime::enter::a_forgotten_guard_keeps_its_runtime_current_and_nothing_dangles", FORGETS),
+    ("runtime::enter::a_guard_dropped_out_of_order_panics_and_nothing_dangles", OUT_OF_ORDER),
+    ("runtime::enter::guards_dropped_out_of_order_by_a_panic_do_not_abort", OUT_OF_ORDER),
     (
-        "hostile_more::a_leaked_enter_guard_in_a_task_does_not_make_the_drop_of_the_runtime_panic",
+        "runtime::hostile_builds::a_leaked_enter_guard_in_a_task_does_not_make_the_drop_of_the_runtime_panic",
         FORGETS,
     ),
-    ("hostile_more::a_guard_that_ends_with_its_thread_aborts_nothing", FORGETS),
+    ("runtime::hostile_builds::a_guard_that_ends_with_its_thread_aborts_nothing", FORGETS),
 ];
 
 const FORGETS: &str = "forgets a guard, and with it a reference to its runtime";

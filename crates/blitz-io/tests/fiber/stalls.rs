@@ -206,7 +206,7 @@ fn the_calls_that_a_fiber_is_in_are_reported() {
 
     let _watch = watch::begin();
     if child::role().is_none() {
-        let name = "stalls::the_calls_that_a_fiber_is_in_are_told";
+        let name = "stalls::the_calls_that_a_fiber_is_in_are_reported";
         child::succeed(&mut child::command(name, "tells"));
         return;
     }

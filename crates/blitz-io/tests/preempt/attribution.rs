@@ -89,7 +89,7 @@ fn use_one_processor() {
 fn a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
     let _watch = watch::begin();
     const NAME: &str =
-        "attribution::who_does_not_get_its_share_of_a_processor_is_not_blamed_and_a_hog_is";
+        "attribution::a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is";
     if !is_alone(NAME) {
         return;
     }

@@ -143,7 +143,7 @@ fn is_handled() -> bool {
 #[test]
 fn no_thread_is_interrupted_unless_requested() {
     let _watch = watch::begin();
-    if is_interrupted() || !is_alone("stacks::nobody_is_interrupted_unless_asked_for") {
+    if is_interrupted() || !is_alone("stacks::no_thread_is_interrupted_unless_requested") {
         return;
     }
     let (plain, reports) = with_reports(Preemption::new());
@@ -163,7 +163,7 @@ fn no_thread_is_interrupted_unless_requested() {
 #[test]
 fn the_stack_of_a_blocked_task_is_captured_on_request_and_it_goes_on() {
     let _watch = watch::begin();
-    if !is_alone("stacks::one_that_blocks_is_told_too_if_asked_for_and_goes_on") {
+    if !is_alone("stacks::the_stack_of_a_blocked_task_is_captured_on_request_and_it_goes_on") {
         return;
     }
     let slice = Duration::from_millis(50);
