@@ -35,7 +35,8 @@ pub(super) struct Epoll {
     epoll: OwnedFd,
     /// The eventfd that ends a wait.
     eventfd: OwnedFd,
-    /// Set once the kernel or a sandbox has refused `epoll_pwait2`.
+    /// Set once the kernel or a sandbox has refused `epoll_pwait2`; timeouts are coarse from then
+    /// on.
     coarse: AtomicBool,
 }
 

@@ -13,7 +13,7 @@
 //! - `event_reporter`, `overlapped`: events that do not come from the selector, and named pipes,
 //!   which are the source of such events (Windows).
 //! - [`try_lock`]: the lock around the right to wait for events; no thread blocks for it.
-//! - [`nudge`]: how other threads end the wait of the thread that holds the role.
+//! - [`nudge`]: how other threads end the wait of the thread that takes a turn.
 //! - [`backend`]: the selectors and the choice between them: `epoll`, `uring`, `poll`, and
 //!   `polling_selector` where there is no epoll. `poll_flags`: what the Unix selectors have in
 //!   common.
@@ -298,8 +298,8 @@ impl DriverCounters {
         }
     }
 
-    /// Counts a turn. Must be called only by the holder of the role: with a single writer, a plain
-    /// load and store do, and no locked instruction is needed.
+    /// Counts a turn. Must be called only by the holder of the [`TurnGuard`]: with a single writer,
+    /// a plain load and store are enough, and no locked instruction is needed.
     fn turn(&self) {
         self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
     }

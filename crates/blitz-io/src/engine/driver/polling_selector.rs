@@ -71,7 +71,7 @@ pub(super) struct PollingSelector {
 #[derive(Default)]
 struct PollingTable {
     entries: HashMap<usize, PollingEntry>,
-    /// The poller's key for each token.
+    /// The key by which the crate's `Poller` knows each token.
     keys: HashMap<Token, usize>,
     next: usize,
     /// Set while a thread is between W1 and W3.
@@ -185,7 +185,7 @@ impl PollingSelector {
     }
 
     pub(super) fn signal(&self) {
-        // This can fail only if the poller is broken, and then the wait fails too.
+        // This can fail only if the crate's `Poller` is broken, and then the wait fails too.
         let _ = self.poller.notify();
     }
 

@@ -57,13 +57,13 @@
 //!   every event, and join again.
 //! - The tick as the mark of which waiters joined before an event: it wraps around while one task
 //!   waits to write and another reads. The wait queues have a counter of their own.
+//!
 //! # Checked by
 //! `an_event_against_a_poll_is_not_lost`, `an_event_against_a_wait_is_not_lost`,
 //! `two_events_against_two_directions_wake_both`,
 //! `a_wait_dropped_against_an_event_leaves_the_queue_in_order`,
 //! `an_event_against_a_clear_is_not_lost`, `an_event_against_a_refutation_is_not_lost`,
-//! `what_was_refuted_is_open_again`,
-//! `an_event_of_the_last_registration_does_not_reach_the_next`,
+//! `what_was_refuted_is_open_again`, `an_event_of_the_last_registration_does_not_reach_the_next`,
 //! `a_record_that_ends_against_an_event_keeps_no_waker`,
 //! `leaked_waits_leave_with_their_registration`,
 //! `more_leaked_waits_than_a_wake_list_leave_against_an_event`,
@@ -72,9 +72,9 @@
 //! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`;
 //! weakened as `ready_poll_checks_again`, `ready_wait_checks_again`, `ready_event_sees_waiters`,
 //! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
-//! `ready_event_minds_the_generation`, `ready_end_dismisses`,
-//! `ready_end_takes_wakers`, `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`,
-//! `ready_drop_leaves_the_queue`, `ready_publishes`.
+//! `ready_event_minds_the_generation`, `ready_end_dismisses`, `ready_end_takes_wakers`,
+//! `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`, `ready_drop_leaves_the_queue`,
+//! `ready_publishes`.
 
 use std::{
     future::Future,
@@ -420,8 +420,7 @@ impl Record {
     /// Marks the driver as ended: wakes every waiter, and makes all later waits return at once.
     pub(crate) fn shut_down(&self, wake_list: &mut WakeList) {
         // AcqRel: publishes the shutdown, and sees a WAITERS bit that a waiter has set. Pairs with
-        // the
-        // Acquire in `snapshot` and the exchange in `queue`.
+        // the Acquire in `snapshot` and the exchange in `queue`.
         let now = self.word.fetch_or(SHUTDOWN, AcqRel);
         if !weakened!("ready_shutdown_wakes") {
             self.collect_wakers(Ready::EMPTY, Ready::ALL, now & WAITERS != 0, wake_list);

@@ -25,7 +25,7 @@ const ERROR: u8 = 1 << 5;
 ///
 /// let ready = Ready::READABLE | Ready::WRITE_CLOSED;
 /// assert!(ready.is_readable() && !ready.is_read_closed());
-/// assert!(ready.is_writable(), "a write would fail at once, so nobody has to wait");
+/// assert!(ready.is_writable(), "a write would fail at once, so no task has to wait");
 /// ```
 #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -66,7 +66,7 @@ impl Registration {
         unsafe { self.source.record.as_ref() }
     }
 
-    /// Returns the driver that watches the descriptor, for operations that use its ring.
+    /// Returns the driver that watches the descriptor, for operations that use its io_uring.
     #[cfg(target_os = "linux")]
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver

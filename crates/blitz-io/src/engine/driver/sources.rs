@@ -15,8 +15,8 @@
 //!
 //! # Rejected
 //! - An `Arc` for each record, with the pointer as the token: an event of a descriptor that was
-//!   just closed would lead to freed memory, unless all closed records are kept until the poller
-//!   has finished its turn.
+//!   just closed would lead to freed memory, unless all closed records are kept until the thread
+//!   that takes a turn has finished it.
 //! - A lock for each event, or a lock for each part of the table: an event needs no lock as it is.
 //!   A registration or its end takes the table's lock for a few instructions, which is little
 //!   beside the kernel's own lock of the epoll instance, held for about a microsecond.
@@ -247,7 +247,7 @@ impl Sources {
         drop(wakers);
     }
 
-    /// Refuses new registrations, and wakes every waiter with the shutdown for good.
+    /// Refuses new registrations, and wakes every waiter with the shutdown error.
     pub(crate) fn shut_down(&self) {
         let mut slots = self.slots.lock();
         slots.closed = true;
@@ -329,8 +329,8 @@ mod models {
         });
     }
 
-    /// A descriptor is closed and its slot used again while the poller still holds an event of the
-    /// first registration.
+    /// A descriptor is closed and its slot used again while the thread that takes a turn still
+    /// holds an event of the first registration.
     #[test]
     fn an_ended_token_reaches_no_registration() {
         model(|| {

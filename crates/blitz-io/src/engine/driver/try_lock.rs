@@ -5,14 +5,14 @@
 //!
 //! # Protocol
 //! ```text
-//! a thread that wants the value       the thread that has locked it
-//! H1 exchanges FREE for LOCKED         L1 stores FREE
-//!    (if it was LOCKED: gives up)
+//! a thread that wants the value          the thread that has locked it
+//! L1 exchanges `locked`: false for true  U1 stores false in `locked`
+//!    (if it was true: gives up)
 //! ```
-//! L1 releases what was done to the value, and H1 acquires it.
+//! U1 releases what was done to the value, and L1 acquires it.
 //!
 //! # Rejected
-//! A standard lock with `try_lock`: it needs two exchanges, because its unlock must look for
+//! A standard lock with `try_lock`: it needs two exchanges, because its unlock must check for
 //! sleeping threads, and here no thread ever sleeps for the value.
 //!
 //! # Checked by
@@ -42,7 +42,7 @@ impl<T> TryLock<T> {
         Self { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// H1: takes the value; returns `None` if another thread holds it.
+    /// L1: locks the value; returns `None` if another thread holds it.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
         let order = if weakened!("try_lock_acquire") { Relaxed } else { Acquire };

@@ -17,8 +17,8 @@
 //! ```text
 //! the thread that waits (W)                 a thread that adds, or signals (A)
 //! W1 locks, reaps: keeps what was           A1 locks, and puts the token on the
-//!    reported, puts tokens whose poll          unarmed list, or sets `nudged`
-//!    has ended on the unarmed list          A2 if `waiting`, and not `called`: sets
+//!    reported, puts tokens of ended            unarmed list, or sets `nudged`
+//!    polls on the unarmed list              A2 if `waiting`, and not `called`: sets
 //! W2 pushes a poll for each token on           `called`, submits a no-op entry
 //!    the list
 //! W3 nothing kept, not `nudged`: sets
@@ -44,15 +44,15 @@
 //! ```
 //! If this thread has submitted all polls there are, then after R2 closing the descriptor closes
 //! the file, because the kernel releases the file before it returns from R2. Otherwise the thread
-//! that the poll belongs to releases it, under the ring's lock in the kernel, right after it has
-//! written the last completion. That completion ends R3, and R4 must take the same lock.
+//! that the poll belongs to releases it, under the kernel's lock of the io_uring, right after it
+//! has written the last completion. That completion ends R3, and R4 must take the same lock.
 //!
 //! Entries that W pushed may be submitted by R before W enters the kernel. Then W's call finds
 //! fewer entries than it announced, does not sleep, and goes back to W1; and R counts as a thread
 //! that has submitted polls.
 //!
 //! # Invariants
-//! 1. Both queues of the ring are accessed only under the lock.
+//! 1. Both queues of the io_uring are accessed only under the lock.
 //! 2. Exactly the watched tokens on the unarmed list have no poll pushed for them (besides tokens
 //!    with a poll that failed for good, see `UringTable::complete_rare`).
 //! 3. No entry contains a pointer.
@@ -133,7 +133,7 @@ pub(super) struct UringSelector {
 }
 
 impl UringSelector {
-    /// Creates a ring.
+    /// Creates a selector with an io_uring of its own.
     ///
     /// # Errors
     /// Returns the error of the kernel or a sandbox, or `Unsupported` if the kernel is too old.
@@ -153,7 +153,7 @@ impl UringSelector {
             sleep |= EnterFlags::NO_IOWAIT;
         }
         let this = Self { ring, table: StoreLock::new(UringTable::default()), sleep };
-        // A sandbox may allow a ring to be created but not to be used, so it is tried at once.
+        // A sandbox may allow an io_uring to be created but not to be used, so it is tried at once.
         this.submit_nop(&mut this.table.lock())?;
         Ok(this)
     }
@@ -237,7 +237,7 @@ impl UringSelector {
             let is_left_to_waiter = !table.may_be_reaped();
             drop(table);
             if is_left_to_waiter {
-                // The thread that was called will return in a moment, and reap.
+                // The thread that was called will return soon, and reap.
                 thread::yield_now();
             } else {
                 // Sleeps beside the waiting thread, which leaves a processor to the thread that
@@ -249,7 +249,7 @@ impl UringSelector {
     }
 
     /// R3: reaps for the waiting thread, and calls it if that gave it work: it may be about to
-    /// sleep, and finds nothing because we have taken it.
+    /// sleep, and finds no completions because we have taken them.
     fn reap_for_another(&self, table: &mut UringTable) {
         if table.may_be_reaped() {
             self.reap(table);
@@ -259,7 +259,8 @@ impl UringSelector {
         }
     }
 
-    /// R4: submits a no-op entry without a completion, which takes the kernel's lock of the ring.
+    /// R4: submits a no-op entry without a completion, which takes the kernel's lock of the
+    /// io_uring.
     fn submit_nop(&self, table: &mut UringTable) -> io::Result<()> {
         let silent = squeue::Flags::SKIP_SUCCESS;
         let nothing = opcode::Nop::new().build().user_data(CALL).flags(silent);

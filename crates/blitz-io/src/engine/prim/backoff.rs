@@ -27,7 +27,7 @@ impl Backoff {
         true
     }
 
-    /// Waits a moment for another thread that is in the middle of a few instructions, in which it
+    /// Waits briefly for another thread that is in the middle of a few instructions, in which it
     /// neither calls other code nor waits. Spins first, and then yields to the scheduler, because
     /// that thread may have lost its processor. The caller loops until the other thread is done,
     /// and must say at the call why nothing else can delay it.

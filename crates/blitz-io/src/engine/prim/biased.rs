@@ -8,25 +8,23 @@
 //! # Protocol
 //! ```text
 //! the owner                          a reader (one at a time)
-//! O1 sets `busy`                     V1 sets `wanted`
-//! O2 light barrier                   V2 heavy barrier
-//! O3 reads `wanted`; if set, clears  V3 waits until `busy` is clear, for a while
-//!    `busy`, sleeps until `wanted`   V4 reads
-//!    is clear, and goes to O1        V5 clears `wanted`, wakes the owner
+//! O1 sets `busy`                     R1 sets `wanted`
+//! O2 light barrier                   R2 heavy barrier
+//! O3 reads `wanted`; if set, clears  R3 waits until `busy` is clear, for a while
+//!    `busy`, sleeps until `wanted`   R4 reads
+//!    is clear, and goes to O1        R5 clears `wanted`, wakes the owner
 //! O4 works
 //! O5 clears `busy`
 //! ```
-//! One of O2 and V2 comes first. If O2, V3 sees `busy` and waits for O5; if V2, O3
-//! sees `wanted`.
+//! One of O2 and R2 comes first. If O2, R3 sees `busy` and waits for O5; if R2, O3 sees `wanted`.
 //!
 //! # Invariants
 //! - The owner works, or a reader reads: never both.
 //! - The owner must not enter while it is inside already, and must not run other code inside.
 //!
 //! # Checked by
-//! `a_reader_never_reads_while_the_owner_works`,
-//! `an_owner_that_waited_continues`; weakened as `biased_owner_checks`,
-//! `biased_reader_waits`, `biased_reader_wakes`.
+//! `a_reader_never_reads_while_the_owner_works`, `an_owner_that_waited_continues`;
+//! weakened as `biased_owner_checks`, `biased_reader_waits`, `biased_reader_wakes`.
 
 use std::time::{Duration, Instant};
 
@@ -43,8 +41,7 @@ use super::{
 /// instructions, so it lasts only if its thread is not running. Picked, not measured.
 const MAX_WAIT: Duration = Duration::from_millis(50);
 
-/// A lock that one owner enters cheaply and that a rare reader enters with a process-wide
-/// barrier.
+/// A lock that one owner enters cheaply and that a rare reader enters with a process-wide barrier.
 #[derive(Debug)]
 pub(crate) struct BiasedLock {
     /// Set while the owner works.
@@ -72,12 +69,12 @@ impl BiasedLock {
         self.busy.store(true, Relaxed);
         light_as(self.fences);
         // Acquire: the reader's reads are over before we change what it read. Pairs with
-        // the Release in V5.
+        // the Release in R5.
         if self.wanted.word().load(Acquire) != 0 && !weakened!("biased_owner_checks") {
             self.wait_for_reader();
         }
         let result = work();
-        // Release: the next reader sees what was done. Pairs with the Acquire in V3.
+        // Release: the next reader sees what was done. Pairs with the Acquire in R3.
         self.busy.store(false, Release);
         result
     }
@@ -85,27 +82,26 @@ impl BiasedLock {
     #[cold]
     fn wait_for_reader(&self) {
         loop {
-            // Release: the reader sees what the owner did before. Pairs with the Acquire in V3.
+            // Release: the reader sees what the owner did before. Pairs with the Acquire in R3.
             self.busy.store(false, Release);
             self.wanted.wait(1, None);
             // Steps O1 to O3 again. Relaxed: the light barrier orders the store before the load.
             self.busy.store(true, Relaxed);
             light_as(self.fences);
-            // Acquire: the reader's reads are over before we go on. Pairs with the Release in
-            // V5.
+            // Acquire: the reader's reads are over before we go on. Pairs with the Release in R5.
             if self.wanted.word().load(Acquire) == 0 {
                 return;
             }
         }
     }
 
-    /// Runs `read` as a reader: steps V1 to V5. Returns `None` if the owner's thread was at work
+    /// Runs `read` as a reader: steps R1 to R5. Returns `None` if the owner's thread was at work
     /// and made no progress for too long.
     ///
     /// The caller must ensure that there is one reader at a time. The owner may be waiting while
     /// `read` runs, so `read` must not run other code.
     pub(crate) fn run_as_reader<R>(&self, read: impl FnOnce() -> R) -> Option<R> {
-        // Relaxed: the heavy barrier (V2) orders this store before the load of `busy`.
+        // Relaxed: the heavy barrier (R2) orders this store before the load of `busy`.
         self.wanted.word().store(1, Relaxed);
         heavy();
         let result = self.wait_for_owner().then(read);
@@ -117,7 +113,7 @@ impl BiasedLock {
         result
     }
 
-    /// Waits until the owner has left (step V3). Returns `false` if it takes too long.
+    /// Waits until the owner has left (step R3). Returns `false` if it takes too long.
     fn wait_for_owner(&self) -> bool {
         if weakened!("biased_reader_waits") {
             return true;

@@ -1,9 +1,9 @@
 //! A 32-bit word that threads can sleep on.
 //!
 //! # Protocol
-//! `wait(expected)` sleeps only if the word still holds `expected` at the moment the sleep
-//! begins, so `wake_*` after a change of the word never misses a sleeper. `wait` may return early
-//! for no reason, so callers must read the word again.
+//! `wait(expected)` sleeps only if the word still holds `expected` when the sleep begins, so
+//! `wake_*` after a change of the word never misses a sleeper. `wait` may return early for no
+//! reason, so callers must read the word again.
 //!
 //! Linux provides this as a system call; elsewhere, and in models, a lock around the comparison
 //! gives the same guarantee.

@@ -9,7 +9,8 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 
-// Relaxed throughout: a model runs all its threads on one, and plain runs join theirs.
+// Relaxed throughout: a model runs all its threads on one system thread, and plain runs join
+// theirs.
 #[cfg(test)]
 impl Tally {
     pub(crate) fn add(&self) {

@@ -21,8 +21,8 @@
 //!
 //! # Checked by
 //! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`,
-//! `a_token_reaches_a_thread_that_sleeps_elsewhere`;
-//! weakened as `unpark_release`, `park_acquire`, `unpark_blind` and `unpark_elsewhere`.
+//! `a_token_reaches_a_thread_that_sleeps_elsewhere`; weakened as `unpark_release`, `park_acquire`,
+//! `unpark_blind` and `unpark_elsewhere`.
 
 use std::time::{Duration, Instant};
 
@@ -84,9 +84,8 @@ impl Parker {
         word.compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed).is_ok()
     }
 
-    /// Announces that the thread is about to sleep elsewhere. Returns `false` if a token was
-    /// there, which is taken; then [`end_sleep_elsewhere`](Self::end_sleep_elsewhere) must not be
-    /// called.
+    /// Announces that the thread is about to sleep elsewhere. Returns `false` if a token was there,
+    /// which is taken; then [`end_sleep_elsewhere`](Self::end_sleep_elsewhere) must not be called.
     #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the driver is elsewhere"))]
     pub(crate) fn begin_sleep_elsewhere(&self) -> bool {
         let word = self.state.word();
@@ -116,8 +115,8 @@ impl Parker {
         self.unpark_or(|| debug_assert!(false, "this thread never sleeps elsewhere"));
     }
 
-    /// Leaves a token, and wakes the sleeper if there is one, by calling `elsewhere` if it is
-    /// ELSEWHERE.
+    /// Leaves a token, and wakes the sleeper if there is one. A thread that sleeps elsewhere is
+    /// woken by calling `elsewhere`.
     #[inline]
     pub(crate) fn unpark_or(&self, elsewhere: impl FnOnce()) {
         let order = if weakened!("unpark_release") { Relaxed } else { Release };

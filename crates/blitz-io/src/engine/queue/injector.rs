@@ -1,5 +1,5 @@
-//! The injector: a shared queue for work that comes from outside a
-//! worker, or that overflowed a run queue.
+//! The injector: a shared queue for work that comes from outside a worker, or that overflowed a run
+//! queue.
 //!
 //! There is one list behind one lock, because items come and go in chains: a worker that
 //! overflows or fetches pays for the lock once per batch. A length beside the lock lets every
@@ -15,7 +15,7 @@
 //! A producer                           A worker that is about to sleep
 //! P1 pushes                            W1 announces that it sleeps
 //! P2 fence(SeqCst)                     W2 fence(SeqCst)
-//! P3 looks for sleepers                W3 calls `is_empty`
+//! P3 checks for sleepers               W3 calls `is_empty`
 //! ```
 //! One of P2 and W2 comes first. If P2, W3 sees the item; if W2, P3 sees the sleeper. The callers
 //! must place the fences, because one fence serves all queues.
@@ -42,9 +42,8 @@
 //! `a_chain_that_races_a_close_is_refused_whole_or_popped_whole`,
 //! `a_producer_or_a_sleeper_sees_the_other`, `two_takers_share_a_batch`,
 //! `the_length_is_right_once_the_lock_is_free`,
-//! `a_batch_on_its_way_to_a_ring_is_never_out_of_sight`; weakened as
-//! `inject_close_check`, `inject_chain_close_check`, `inject_producer_fence`,
-//! `inject_sleeper_fence`, `inject_push_len`,
+//! `a_batch_on_its_way_to_a_ring_is_never_out_of_sight`; weakened as `inject_close_check`,
+//! `inject_chain_close_check`, `inject_producer_fence`, `inject_sleeper_fence`, `inject_push_len`,
 //! `inject_store_first`, `inject_len_acquire`.
 
 use super::{Chain, Linked};

@@ -1,4 +1,4 @@
-//! List of all members of an arena, each of which can be removed from the middle.
+//! A list of all members of an arena or a set of tasks, from which any member can be removed.
 //!
 //! The list is doubly linked through the members themselves, so that inserting and removing take
 //! constant time and allocate nothing. There is no lock inside; threads that share a list must

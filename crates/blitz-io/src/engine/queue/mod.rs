@@ -1,8 +1,8 @@
 //! Queues in which work waits. They know nothing about the items that they hold.
 //!
-//! - [`ring`]: the run queue of one worker; other workers may steal half of it.
-//! - [`injector`]: the injector, for work that comes from outside a worker or overflows.
-//! - [`list`]: all members of an arena, with removal from the middle.
+//! - [`ring`]: the run queue of one core; other workers may steal half of it.
+//! - [`injector`]: the shared queue, for work that comes from outside a worker or overflows a ring.
+//! - [`list`]: all members of an arena or a set, with removal from the middle.
 //! - [`Chain`]: a batch on its way from one of them to another.
 //!
 //! Alternatives to these that were measured and lost are in bench/queues/variants.

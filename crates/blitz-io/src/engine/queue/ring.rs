@@ -1,4 +1,4 @@
-//! Run queue of one worker: a ring that its owner fills and empties, and from which other workers
+//! The run queue of one core: a ring that its owner fills and empties, and from which other workers
 //! may steal half.
 //!
 //! # Protocol
@@ -39,13 +39,12 @@
 //! 3. A thread that has read a `real` reads a `tail` that is not before it.
 //!
 //! # Rejected
-//! - Popping without an RMW, with the asymmetric barrier: `unfenced.rs` in
-//!   bench/queues/variants.
+//! - Popping without an RMW, with the asymmetric barrier: `unfenced.rs` in bench/queues/variants.
 //! - Moving the oldest half in an overflow, stealing one item, and prefetching the next one:
 //!   `choices.rs` in bench/queues/variants.
 //! - Reading a slot before its claim, as a Chase-Lev deque does: formally a race.
-//! - A Release in T1, because a claim publishes nothing: other thieves turn away from it, and the
-//!   owner reads only what it wrote itself.
+//! - A Release in T1, because a claim publishes nothing: other thieves that see it try another
+//!   ring, and the owner reads only what it wrote itself.
 //! - `fetch_add` to claim, because it cannot be undone when there was nothing to claim.
 //!
 //! # Checked by
@@ -56,13 +55,11 @@
 //! `a_pushed_chain_is_taken_once`, `a_full_thief_takes_what_fits`,
 //! `a_thief_after_a_thief_sees_what_the_owner_popped`,
 //! `a_thief_that_lost_a_race_sees_what_was_pushed`, `what_a_length_says_was_true_once`,
-//! `an_item_pushed_before_a_fence_is_seen_after_one`;
-//! weakened as `ring_tail_release`, `ring_tail_acquire`, `ring_pop_release`,
-//! `ring_pop_acquire`, `ring_refresh_acquire`,
-//! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_let_go_release`,
-//! `ring_let_go_blind`, `ring_busy_check`, `ring_spill_check`,
-//! `ring_room_from_real`, `ring_target_room`, `ring_newest_release`,
-//! `ring_length_acquire`.
+//! `an_item_pushed_before_a_fence_is_seen_after_one`; weakened as `ring_tail_release`,
+//! `ring_tail_acquire`, `ring_pop_release`, `ring_pop_acquire`, `ring_refresh_acquire`,
+//! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_let_go_release`, `ring_let_go_blind`,
+//! `ring_busy_check`, `ring_spill_check`, `ring_room_from_real`, `ring_target_room`,
+//! `ring_newest_release`, `ring_length_acquire`.
 //! `tests.rs`: against a deque, and exactly-once under load.
 
 use std::{cell::Cell, marker::PhantomData, mem::MaybeUninit, ptr::NonNull};
@@ -178,7 +175,7 @@ impl<T: Linked> Ring<T> {
     }
 }
 
-/// The range of positions that a ring held at some moment.
+/// The range of positions that a ring held at some time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RingSpan {
     real: u32,
@@ -199,20 +196,20 @@ impl RingSpan {
         self.len() == 0
     }
 
-    /// Returns true if an entry has come or left since `earlier`.
+    /// Returns true if an item has come or left since `earlier`.
     #[inline]
     pub(crate) fn has_moved_since(&self, earlier: &Self) -> bool {
         self.real != earlier.real || self.tail != earlier.tail
     }
 
-    /// Returns true if all entries that were there at `earlier` have left.
+    /// Returns true if all items that were there at `earlier` have left.
     #[inline]
     pub(crate) fn has_passed(&self, earlier: &Self) -> bool {
         self.real.wrapping_sub(earlier.tail) <= u32::MAX / 2
     }
 }
 
-/// Creates a ring. Returns the end for its worker and the end for the other workers.
+/// Creates a ring. Returns the end for its owner and the end for the other workers.
 pub(crate) fn ring<T: Linked>() -> (RingOwner<T>, Thief<T>) {
     ring_from(0)
 }
@@ -241,7 +238,7 @@ pub(crate) enum Pushed<T: Linked> {
     Overflow(Chain<T>),
 }
 
-/// The worker's end of a ring. Methods take `&mut self`, because there is one owner at a time.
+/// The owner's end of a ring. Methods take `&mut self`, because there is one owner at a time.
 pub(crate) struct RingOwner<T: Linked> {
     ring: Arc<Ring<T>>,
     /// Copy of `tail`, which only this owner writes.
@@ -407,7 +404,7 @@ impl<T: Linked> RingOwner<T> {
     fn spill_newest(&mut self, real: u32) -> Option<Chain<T>> {
         let order = if weakened!("ring_newest_release") { Relaxed } else { Release };
         let end = real.wrapping_add(CAPACITY);
-        // Relaxed: like a thief's claim this publishes nothing, and it turns thieves away.
+        // Relaxed: like a thief's claim this publishes nothing, and it keeps thieves out.
         self.ring.head.compare_exchange(self.head, pack(real, end), Relaxed, Relaxed).ok()?;
         let chain = self.chain_of(real.wrapping_add(HALF), HALF);
         self.publish(HALF);
@@ -489,7 +486,7 @@ enum ClaimOutcome {
 impl<T: Linked> Thief<T> {
     /// Moves half of the items to `target`, as far as it has room.
     ///
-    /// `target` may be stolen from meanwhile, and may be the end of the same ring.
+    /// `target` may be stolen from meanwhile, and may be the owner's end of the same ring.
     pub(crate) fn steal_half_into(&self, target: &mut RingOwner<T>) -> Stolen<T> {
         let room = if weakened!("ring_target_room") { HALF } else { target.room_for(HALF) };
         // One item needs no room, because it is returned to the caller.
@@ -520,13 +517,13 @@ impl<T: Linked> Thief<T> {
         Stolen { first: Some(first), moved, busy: false }
     }
 
-    /// Returns the number of items that waited a moment ago.
+    /// Returns the number of waiting items, which may have changed by now.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.ring.len()
     }
 
-    /// Returns true if no items waited a moment ago.
+    /// Returns true if no items wait, which may have changed by now.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
@@ -554,7 +551,7 @@ impl<T: Linked> Thief<T> {
             }
             // Acquire: sees the slots and the items. Pairs with the Release in `publish`.
             let available = self.ring.tail.load(tail_order).wrapping_sub(real);
-            // If `head` is old this may be too much, and then the CAS fails.
+            // If `head` is old this may be too many, and then the CAS fails.
             let count = (available - available / 2).min(most);
             if count == 0 {
                 return ClaimOutcome::Empty;

@@ -84,7 +84,7 @@ unsafe extern "system" fn called(event: u32) -> BOOL {
     registry().count(kind);
     registry().dispatch(kind);
     if matches!(event, CTRL_CLOSE_EVENT | CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT) {
-        // Returning would end the process before the listeners had their turn.
+        // Returning would end the process before the listeners were polled.
         loop {
             thread::park();
         }

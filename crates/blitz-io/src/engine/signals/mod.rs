@@ -33,7 +33,8 @@
 //! ```
 //! L2 and T2 exchange one word (`waker_cell`): if T2 comes first, L3 sees the count that T1 has
 //! read; if L2, the listener is woken. Two threads that are notified raise `dispatched` one after
-//! the other: for each delivery one of them has the duty, and does not stop before all are woken.
+//! the other: for each delivery one of them must wake the listeners, and does not stop before all
+//! are woken.
 //!
 //! A listener that finds a delivery at L1 or L3 dispatches it too, unless that was done: a delivery
 //! that one listener has seen is past for all listeners that come later.
@@ -61,12 +62,11 @@
 //! # Checked by
 //! `a_delivery_against_a_new_notifier_is_dispatched`, `a_delivery_against_a_reset_is_dispatched`,
 //! `a_delivery_against_a_new_listener_is_seen`, `two_dispatchers_wake_every_listener`,
-//! `one_delivery_wakes_a_listener_once`,
-//! `a_listener_that_leaves_against_a_delivery_is_dropped`,
+//! `one_delivery_wakes_a_listener_once`, `a_listener_that_leaves_against_a_delivery_is_dropped`,
 //! `a_notifier_that_is_reused_notifies_its_next_owner`, `a_second_call_while_one_runs_is_served`;
 //! weakened as `signal_deliver_fence`, `signal_dispatch_fence`, `signal_listener_checks_again`,
-//! `signal_listener_dispatches`,
-//! `signal_reset_first`, `signal_dispatched_once`, `signal_dispatched_raises`, `coalescer_again`.
+//! `signal_listener_dispatches`, `signal_reset_first`, `signal_dispatched_once`,
+//! `signal_dispatched_raises`, `coalescer_again`.
 //! `tests/os/signals.rs` tests real signals.
 
 mod listeners;
@@ -205,8 +205,8 @@ impl<P: notifiers::Notifies> SignalRegistry<P> {
         self.notifiers.notify();
     }
 
-    /// Returns a notifier that is notified of every signal until it is given back. When the caller
-    /// can hear it, it must call `dispatch_all`, for signals that came before.
+    /// Returns a notifier that is notified of every signal until it is given back. Once the caller
+    /// watches it, the caller must call `dispatch_all`, for signals that came before.
     ///
     /// # Errors
     /// If no spare notifier was left and the system could not create another.

@@ -8,7 +8,7 @@ use crate::engine::{
     wait::{coalescer::Coalescer, test_waker::CountingWaker},
 };
 
-/// A notifier on whose next notification a thread can wait.
+/// The descriptor of a model's notifier, on which a thread can wait for a notification.
 struct ModelPipe(std::sync::Arc<Parker>);
 
 impl Notifies for ModelPipe {
@@ -192,7 +192,7 @@ fn a_second_call_while_one_runs_is_served() {
     model(|| {
         let shared = Arc::new((Coalescer::new(), AtomicUsize::new(0), AtomicUsize::new(0)));
         let call = |shared: &(Coalescer, AtomicUsize, AtomicUsize)| {
-            // Relaxed, all: the gate orders them.
+            // Relaxed, all: the coalescer orders them.
             shared.1.fetch_add(1, Relaxed);
             shared.0.run(|| shared.2.store(shared.1.load(Relaxed), Relaxed));
         };

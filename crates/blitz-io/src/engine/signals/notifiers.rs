@@ -130,8 +130,8 @@ impl<P> SignalNotifier<P> {
     /// Performs H1: makes the notifier idle. Only for its owner.
     pub(super) fn reset(&self) {
         // Relaxed: the fence in `dispatch_all` orders it. It need not be an exchange: only a
-        // handler could have changed the word since, to LOUD, and then that handler has written to
-        // the pipe or will, which notifies again.
+        // handler could have changed the word since, to NOTIFIED, and then that handler has written
+        // to the pipe or will, which notifies again.
         self.word.store(IDLE, Relaxed);
     }
 

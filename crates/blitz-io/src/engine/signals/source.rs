@@ -132,8 +132,8 @@ impl SignalSource {
         self.registry.dispatch_for(notifier);
     }
 
-    /// Closes the source, because the driver has ended. Listeners are not woken: each poll of one
-    /// looks for the source of its own runtime.
+    /// Closes the source, because the driver has ended. Listeners are not woken: each poll of a
+    /// listener finds the source of its own runtime.
     #[cold]
     fn close(&self, notifier: &'static SignalNotifier<WakePipe>) {
         // Relaxed: no other memory depends on it; `is_open` says why.

@@ -22,8 +22,8 @@ pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     let thread = thread::Builder::new().name(name.to_owned());
     #[cfg(all(unix, not(blitz_loom)))]
     {
-        // Blocked here and not on the new thread, so that there is no moment in which that thread
-        // receives a signal.
+        // Blocked here and not on the new thread, so that there is no time at which that thread can
+        // receive a signal.
         let before = Mask::block_all();
         let started = thread.spawn(move || {
             mask::remember(before);

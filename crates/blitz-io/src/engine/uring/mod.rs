@@ -18,8 +18,8 @@
 //!    can.
 //! 2. It checks for completions. If its own is there, the future is ready at its first poll.
 //! 3. Otherwise the kernel watches the descriptor. When the operation is complete the kernel queues
-//!    the result and signals the eventfd, an eventfd that the driver watches: the thread that takes
-//!    the driver's turn reaps.
+//!    the result and signals an eventfd that the driver watches: the thread that takes the driver's
+//!    turn reaps.
 //! 4. The result finds the future's task and wakes it; the future takes its payload back.
 //! 5. A future that is dropped earlier requests a cancel and returns at once: the payload is
 //!    dropped with the completion, by the thread that reaps it.
@@ -30,8 +30,8 @@
 //! ended, because the kernel holds the file from then on. This costs one system call for each
 //! operation; so does the readiness path, and one more if it had to wait.
 //!
-//! A busy thread does not delay completions: the kernel interrupts it for the moment that it takes
-//! to complete the thread's own operations. (If it interrupts a blocking system call, that call
+//! A busy thread does not delay completions: the kernel interrupts it for as long as it takes to
+//! complete the thread's own operations. (If it interrupts a blocking system call, that call
 //! returns EINTR, as for a signal.) A thread that exits ends the operations that it submitted and
 //! that are not complete: their result is ECANCELED, at once or when there would have been
 //! something to do. The future of such an operation submits it again, on the thread that polls it,
@@ -369,7 +369,7 @@ impl<K: UringKernel> Uring<K> {
         kind: impl FnOnce(&mut P) -> OpKind,
     ) -> Result<OpFuture<'_, P, K>, (SubmitError, P)> {
         let op = Arc::new(Op::new(payload));
-        // SAFETY: 1. the operation was created a line ago, so there is no other reference.
+        // SAFETY: 1. the operation was created just above, so there is no other reference.
         let kind = unsafe { op.before(kind) };
         // SAFETY: 1. what the kind points to belongs to the payload (our obligation 1), which the
         // operation keeps until it is complete, as long as its reference is in `ops`. 2. The

@@ -1,8 +1,8 @@
 //! One operation: the payload that the kernel works on, and its current owner.
 //!
-//! An operation has two owners. The uring holds a reference from the moment before it is submitted
-//! until the kernel has completed it; the future holds the other. Both are an `Arc`, so the memory
-//! is freed with the last of them, and never before the kernel's completion: not when the future is
+//! An operation has two owners. The uring holds a reference from just before it is submitted until
+//! the kernel has completed it; the future holds the other. Both are an `Arc`, so the memory is
+//! freed with the last of them, and never before the kernel's completion: not when the future is
 //! dropped, nor when it is leaked.
 //!
 //! # Protocol

@@ -6,11 +6,10 @@
 //! completions from all others. `COOP_TASKRUN` would withhold them as long as the thread is busy.)
 //!
 //! # The eventfd
-//! The eventfd is an eventfd that the kernel writes with each completion and that a driver watches
-//! edge-triggered, so it is never read. Most operations complete during the system call that
-//! submits them, and the submitting thread checks for completions anyway: for those an eventfd
-//! would wake another thread for nothing, which costs more than the operation. So the eventfd is
-//! muted during that call.
+//! The kernel writes to the eventfd with each completion, and a driver watches it edge-triggered,
+//! so it is never read. Most operations complete during the system call that submits them, and the
+//! submitting thread checks for completions anyway: for those the eventfd would wake another thread
+//! for nothing, which costs more than the operation. So the eventfd is muted during that call.
 //!
 //! ```text
 //! a thread that submits              the kernel, with any completion

@@ -1,8 +1,8 @@
 //! The foundation of every primitive that can be awaited: wait queues, wakers and permits.
 //!
-//! - [`wait_queue`]: a FIFO wait queue, linked through the waiting futures themselves.
+//! - [`wait_queue`]: waiting futures in order of arrival, linked through the futures themselves.
 //! - [`keep`]: renews the waker of a queued future that is polled again.
-//! - [`wake_list`]: a wake list: wakers that are collected under a lock and woken outside of it.
+//! - [`wake_list`]: wakers that are collected under a lock and woken after its release.
 //! - [`permits`]: a counting semaphore, first come, first served.
 //! - [`task_limit`]: a future that holds a permit for as long as it lives.
 //! - [`holders`]: records which tasks hold a lock and which wait for it where, in debug builds.

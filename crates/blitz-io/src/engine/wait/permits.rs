@@ -1,4 +1,4 @@
-//! A counting semaphore: takes some out of a fixed number of permits, first come, first served.
+//! A counting semaphore: tasks take permits out of a limited number, first come, first served.
 //!
 //! Locks, channels and bounded spawns are built on it. Taking permits that are free, and releasing
 //! some while no task waits, is one exchange on one word. Only tasks that wait, and those that

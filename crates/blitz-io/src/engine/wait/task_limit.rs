@@ -21,9 +21,8 @@
 //!
 //! # Checked by
 //! `the_end_of_a_task_against_the_drop_of_a_waiter_gives_the_permit_back_once`,
-//! `the_end_of_a_task_lets_the_next_one_in`,
-//! `a_close_against_the_end_of_a_task_ends_the_wait`; weakened as `task_limit_gives_back`,
-//! `task_limit_gives_back_once`.
+//! `the_end_of_a_task_lets_the_next_one_in`, `a_close_against_the_end_of_a_task_ends_the_wait`;
+//! weakened as `task_limit_gives_back`, `task_limit_gives_back_once`.
 
 use std::{
     fmt,

@@ -46,8 +46,8 @@
 //! `a_second_waker_against_two_wakes_is_not_lost`,
 //! `a_cell_dropped_after_a_wake_drops_its_waker_once`,
 //! `two_tasks_that_register_at_once_break_nothing`; weakened as `cell_nothing_publishes`,
-//! `cell_busy_wakes`, `cell_register_sees_taking`, `cell_taken_once`,
-//! `cell_orders`. Wakers that panic: `a_waker_that_panics_leaves_the_cell_usable`.
+//! `cell_busy_wakes`, `cell_register_sees_taking`, `cell_taken_once`, `cell_orders`. Wakers that
+//! panic: `a_waker_that_panics_leaves_the_cell_usable`.
 
 use std::task::Waker;
 

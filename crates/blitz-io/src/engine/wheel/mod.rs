@@ -12,30 +12,31 @@
 //!
 //! # Protocol
 //! Arming, cancelling, firing and shutting down change a wheel under its lock. A timer fires once:
-//! the thread that takes it out of the wheel under the lock, its owner's or the one that fires, has
-//! it. Wakers are called and dropped after the lock was released, in wake lists; if a list is full,
-//! or many entries must be moved to other slots, the lock is released and taken again.
+//! it belongs to the thread that takes it out of the wheel under the lock, which is either its
+//! owner's thread or the one that fires. Wakers are called and dropped after the lock was released,
+//! in wake lists; if a list is full, or many entries must be moved to other slots, the lock is
+//! released and taken again.
 //!
 //! The time at which a wheel must be advanced is read without the lock: `next` of each wheel, which
-//! is written under it. It is never later than the first deadline (see [`slots`] for what a crowded
-//! tick may add), and it may be earlier: cancelling a timer does not change it, unless that was the
-//! last one.
+//! is written under it. It is not later than the first deadline, except by up to a tick where many
+//! entries share a slot (see [`slots`]), and it may be earlier: cancelling a timer does not change
+//! it, unless that was the last one.
 //!
 //! A thread that arms a timer in the wheel of the core that it holds checks that wheel itself
 //! before it sleeps. No thread does so for the wheel of threads without a core, hence the alarm:
 //!
 //! ```text
 //! a thread without a core arms              a thread sleeps for that wheel
-//! I1 stores an earlier `next`, unlocks      S1 says so where the alarm looks
+//! I1 stores an earlier `next`, unlocks      S1 records that where the alarm reads it
 //! I2 fence(SeqCst)                          S2 fence(SeqCst)
 //! I3 calls the alarm, which wakes the       S3 reads `next`, and sleeps until then
-//!    thread that has said that it sleeps
+//!    thread that S1 has recorded
 //! ```
 //! One of I2 and S2 comes first. If I2, S3 reads what I1 stored; if S2, I3 finds the sleeper.
 //!
 //! One thread also watches the wheels of cores that are late, for example because they are stuck in
-//! a poll. It says until when it sleeps, and a timer that would wait longer than the grace period
-//! wakes it. That is advice, without a fence.
+//! a poll. It records until when it sleeps, and a timer that would wait longer than the grace
+//! period wakes it. That is advice, without a fence.
 //!
 //! # Invariants
 //! - A timer that is in a wheel is in the one that `Timer::wheel` names, among the timers of its
@@ -58,13 +59,12 @@
 //! `a_full_wake_list_against_a_cancellation_fires_the_rest`,
 //! `two_threads_that_fire_wake_each_once_and_see_the_rest`, `fire_against_shutdown_wakes_once`,
 //! `a_timer_that_is_over_against_fire_wakes_once`,
-//! `a_timer_that_is_over_against_shutdown_wakes_once`,
-//! `a_timer_armed_against_fire_is_checked`,
+//! `a_timer_that_is_over_against_shutdown_wakes_once`, `a_timer_armed_against_fire_is_checked`,
 //! `a_timer_armed_against_a_cancellation_is_checked`; weakened as `wheel_alarm_fence`,
 //! `wheel_alarm_called`, `wheel_publishes_next`, `wheel_fire_publishes_the_rest`,
-//! `wheel_fire_publishes_under_the_lock`, `wheel_remove_publishes_under_the_lock`,
-//! `wheel_ends`, `timer_renew_checks_again`, `timer_moves_its_waker`,
-//! `timer_fire_now_takes_out`, `timer_fire_now_wakes`.
+//! `wheel_fire_publishes_under_the_lock`, `wheel_remove_publishes_under_the_lock`, `wheel_ends`,
+//! `timer_renew_checks_again`, `timer_moves_its_waker`, `timer_fire_now_takes_out`,
+//! `timer_fire_now_wakes`.
 
 mod clock;
 mod entry;
@@ -113,9 +113,10 @@ pub(crate) struct Timers {
     watched_until: CachePadded<AtomicU64>,
 }
 
-/// How late a core that is awake may be with its wheel before another thread fires its timers: well
-/// above the time between two checks by the core, and well below what a user would call stuck. It
-/// is also the shortest interval at which the thread that watches a busy core wakes up for nothing.
+/// The time by which a core that is awake may be late with its wheel before another thread fires
+/// its timers: well above the time between two checks by the core, and well below what a user would
+/// call stuck. It is also the shortest interval at which the thread that watches a busy core wakes
+/// up for nothing.
 pub(crate) const GRACE_NS: u64 = 5_000_000;
 
 struct Wheel {

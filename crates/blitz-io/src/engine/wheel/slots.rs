@@ -3,9 +3,9 @@
 //! Time is counted in ticks of 2^14 ns (16.4 µs). The wheel stands at one tick, `elapsed`. It has
 //! several levels, and a unit of each level is 64 units of the level below. An entry lies at the
 //! lowest level at which it is less than 64 units ahead, in the slot that its tick names in those
-//! units. A level has a ring of slots, and one word that says which are occupied. So the level of
-//! an entry is found by counting leading zeros, and the next occupied slot by counting trailing
-//! zeros:
+//! units. The slots of a level are used in a circle, and one word says which are occupied. So the
+//! level of an entry is found by counting leading zeros, and the next occupied slot by counting
+//! trailing zeros:
 //!
 //! ```text
 //! level   a slot is      the level reaches
@@ -26,9 +26,9 @@
 //! A hundred thousand timers within half a second are 13,000 in a slot of level 2. To cascade these
 //! takes a millisecond, by which all timers that are due then are late. So whenever timers were
 //! fired, a few entries of the *next* slot of each level are put down one level already
-//! ([`AHEAD`]). To make room for them, a ring has 128 slots, not 64: entries of the next slot above
-//! lie behind those of the present one. Where timers are few, nothing is gained by this, and little
-//! lost; where they are many, the slot is empty before the wheel reaches it.
+//! ([`AHEAD`]). To make room for them, a level has 128 slots, not 64: entries of the next slot
+//! above lie behind those of the present one. Where timers are few, nothing is gained by this, and
+//! little lost; where they are many, the slot is empty before the wheel reaches it.
 //!
 //! # Exact to the nanosecond, where that is cheap
 //! Entries keep their deadline. Entries in the slot of the present tick are fired by deadline, and
@@ -136,11 +136,11 @@ pub(super) enum Inserted {
     Ended,
 }
 
-/// How far a bounded step of work has come.
+/// The progress of a bounded step of work.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// The caller must release the lock, wake the wake list, and come back.
+    /// The caller must release the lock, wake the wake list, and call again.
     More,
     Done,
 }
@@ -328,7 +328,7 @@ impl WheelSlots {
     }
 
     /// Returns when the wheel must be advanced again. That is not later than the first deadline,
-    /// except by up to a tick where a slot is too crowded to be searched.
+    /// except by up to a tick where a slot has too many entries to be searched.
     pub(super) fn next_expiration(&self, exact: bool) -> Option<u64> {
         if self.first[MOVING].is_some() {
             // There is work left to do now.

@@ -91,7 +91,7 @@ impl TurnThread {
     }
 }
 
-/// Runs a task that reads as sockets do.
+/// Runs a task that waits until it has read, as a socket does.
 fn read(driver: &Driver, registration: &Registration, fd: RawFd) {
     let read = || driver.kernel().read(fd);
     block_on(poll_fn(|cx| registration.poll_io(cx, Direction::Read, read)))

@@ -141,7 +141,7 @@ fn what_was_done_before_an_event_is_seen_after_it() {
     unsafe impl Sync for EventAndData {}
     model(|| {
         let seen = Arc::new(EventAndData(Record::new(), UnsafeCell::new(0)));
-        // The spawned thread is the one that looks, because in the first run of a model it runs
+        // The spawned thread is the one that checks, because in the first run of a model it runs
         // last.
         let reader = thread::spawn({
             let seen = seen.clone();
@@ -395,7 +395,7 @@ fn a_clear_against_a_shutdown_keeps_it() {
     });
 }
 
-/// Batches of a model hold two wakers: the third waiter is dismissed after the lock was released
+/// Wake lists of a model hold two wakers: the third waiter is dismissed after the lock was released
 /// once, and a waiter that joins again meanwhile is left for the next event.
 #[test]
 fn a_full_wake_list_against_a_wait_that_joins_again() {

@@ -22,7 +22,7 @@ use crate::engine::driver::{
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
-/// Creates a selector; returns `None` if this system has no io_uring, not even for a plain ring.
+/// Creates a selector; returns `None` if this system has no io_uring, not even one without options.
 fn ring() -> Option<(Arc<UringSelector>, Events)> {
     match UringSelector::new() {
         Ok(ring) => Some((Arc::new(ring), Events::new(1024))),

@@ -199,7 +199,7 @@ fn wakers_are_cloned_called_and_dropped_outside_of_the_lock() {
         assert!(poll(wish.as_mut(), &waker).is_pending());
         witness.looked(1); // cloned
         assert!(poll(wish.as_mut(), &waker).is_pending());
-        witness.looked(0); // the same
+        witness.looked(0); // the same waker
     }
     assert!(poll(wishes[1].as_mut(), other).is_pending());
     witness.looked(1); // dropped for another

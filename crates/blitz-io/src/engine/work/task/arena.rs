@@ -33,8 +33,8 @@
 //! - The arena lives as long as any of its cells, and keeps its runtime alive.
 //!
 //! # Rejected
-//! One list behind sharded locks, with a reference and a clone of the runtime's
-//! handle in each task: that costs four contended operations a task more.
+//! One list behind sharded locks, with a reference and a clone of the runtime's handle in each
+//! task: that costs four contended operations a task more.
 //!
 //! # Checked by
 //! `cells_return_to_their_arena_from_another_thread`,
@@ -106,8 +106,8 @@ pub(crate) trait Schedule: Send + Sync {
         self.place(task, Origin::Woken);
     }
 
-    /// Called when many cells wait in `returned` of `arena`: makes the arena's holder look at
-    /// them. The arena itself may be gone by now.
+    /// Called when many cells wait in `returned` of `arena`: makes the arena's holder take them.
+    /// The arena itself may be gone by now.
     fn cells_wait(&self, arena: NonNull<Arena>);
 
     /// Returns the user's task hooks; called once by each new arena.
@@ -128,7 +128,7 @@ pub(crate) struct Arena {
     runtime: CachePadded<RuntimeRef>,
     /// The number of cells that still exist, after closing.
     remaining: AtomicUsize,
-    /// Guards the list of tasks against readers that read it from other threads.
+    /// Guards the list of tasks against readers on other threads.
     list_lock: BiasedLock,
     tasks: UnsafeCell<List<ListedTask>>,
     holder_state: UnsafeCell<HolderState>,
@@ -178,7 +178,7 @@ struct HolderState {
 const CLASSES: usize = 64;
 const CLASS_STEP: usize = 16;
 const CLASS_SHIFT: usize = 8;
-/// The alignment of every recycled cell; malloc gives no less.
+/// The alignment of every recycled cell. `malloc` aligns to at least as much.
 const CLASS_ALIGN: usize = 16;
 
 /// The most bytes of free cells that an arena keeps: 6,900 small tasks. Picked so that a
@@ -195,8 +195,7 @@ const MAX_WAITING_WEIGHT: usize = 1024;
 /// The number of bytes that weigh as much as a cell.
 const BYTES_PER_WEIGHT: usize = 1024;
 
-/// The number of task IDs that an arena takes at a time: one shared operation in a thousand
-/// spawns.
+/// The number of task IDs that an arena takes at a time: one shared operation in a thousand spawns.
 const IDS: u64 = 1024;
 
 impl Arena {
@@ -387,7 +386,7 @@ impl Arena {
             freed += 1;
         }
         // C4.
-        // SAFETY: 1. the counted cells are freed; the one more stands for the holder.
+        // SAFETY: 1. the counted cells are freed; the additional one stands for the holder.
         unsafe { Self::count_down(arena, freed) };
     }
 
@@ -412,11 +411,11 @@ impl Arena {
     /// Changes the list of tasks, excluding readers: one side waits for the other.
     ///
     /// # Safety
-    /// 1. The caller holds the arena, and `change` does not come back here.
+    /// 1. The caller holds the arena, and `change` does not access the list in another way.
     #[inline(always)]
     unsafe fn change_list<R>(&self, change: impl FnOnce(&mut List<ListedTask>) -> R) -> R {
-        // SAFETY: obligation 1: we hold the arena and `change` does not call this; and the lock
-        // below keeps readers out.
+        // SAFETY: obligation 1: we hold the arena, and `change` does not access the list in another
+        // way; and the lock below keeps readers out.
         let change = || self.tasks.with_mut(|tasks| change(unsafe { &mut *tasks }));
         // The lock has models of its own; most models of arenas have no reader.
         #[cfg(all(blitz_loom, test))]
@@ -444,7 +443,7 @@ impl Arena {
     /// Calls `f` with every listed task. No code but the engine's may run inside `f`.
     ///
     /// # Safety
-    /// 1. The caller holds the arena, and `f` does not come back here.
+    /// 1. The caller holds the arena, and `f` does not access the list.
     pub(crate) unsafe fn for_each_task(&self, f: impl FnMut(NonNull<Header>)) {
         // SAFETY: 1. our caller holds the arena, and `f` does not use it.
         unsafe { self.change_list(|tasks| tasks.for_each(f)) };
@@ -510,8 +509,8 @@ impl Arena {
     /// Returns a chain of cells that ends in `last` to their arena; `weight` is that of all.
     ///
     /// # Safety
-    /// 1. The caller freed the `count` cells from `first` to `last`, linked, all
-    ///    of this arena, and gives them up.
+    /// 1. The caller freed the `count` cells from `first` to `last`, linked, all of this arena, and
+    ///    gives them up.
     unsafe fn push_returned(
         arena: NonNull<Self>,
         (first, last): (NonNull<Header>, NonNull<Header>),
@@ -538,7 +537,8 @@ impl Arena {
                 let closed = this.returns.returned.load(Acquire);
                 debug_assert_eq!(closed, CLOSED.as_ptr(), "a closed arena stays closed");
                 discard(schedule);
-                // SAFETY: 1. our obligation is the same.
+                // SAFETY: 1. our obligation 1 is that of `free_late`: the chain is ours and has
+                // `count` cells.
                 return unsafe { free_late(arena, first, count) };
             }
             // SAFETY: obligation 1: the cells are ours, so is the link until the exchange succeeds.
@@ -740,8 +740,7 @@ fn allocate_fresh(layout: Layout) -> NonNull<u8> {
 unsafe fn release_memory(cell: NonNull<Header>) {
     // SAFETY: obligation 1: the cell is the caller's, so its header can be read.
     let (layout, _) = classify(unsafe { cell.as_ref() }.vtable.layout);
-    // Nothing in a header needs dropping, but model builds keep records of its atomics and
-    // cells.
+    // Nothing in a header needs dropping, but model builds keep records of its atomics and cells.
     #[cfg(blitz_loom)]
     // SAFETY: obligation 1: the cell is the caller's, and its header is not used again.
     unsafe {

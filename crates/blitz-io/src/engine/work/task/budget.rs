@@ -198,9 +198,8 @@ fn poll_proceed_late(cx: &mut Context<'_>) -> Poll<BudgetUnit> {
 ///
 /// Such a check uses a waker that does nothing. A refusal would wake no task, and would report a
 /// channel as empty that is not. The number of operations stays bounded. Wakers that do nothing are
-/// recognised by their data, which is null in those of `std` and of the crate `futures`. Any
-/// other waker without data is taken for one, too, and only misses a refusal because of the
-/// time.
+/// recognised by their data, which is null in those of `std` and of the crate `futures`. Any other
+/// waker without data is taken for one, too, and only misses a refusal because of the time.
 #[cold]
 fn take_late(cx: &Context<'_>) -> Option<BudgetUnit> {
     if !cx.waker().data().is_null() {

@@ -476,8 +476,8 @@ impl Header {
     /// 1. The task's cell was made with an `X`. 2. It is alive during `'a`.
     #[inline]
     pub(crate) unsafe fn extra<'a, X: Extra>(task: NonNull<Header>) -> &'a X {
-        // SAFETY: obligation 1, and the header is the first field of a `repr(C)` front; by
-        // obligation 2 the cell is alive during `'a`.
+        // SAFETY: obligation 1, and the header is the first field of a `CellPrefix`, which is
+        // `repr(C)`; by obligation 2 the cell is alive during `'a`.
         unsafe { &task.cast::<CellPrefix<X>>().as_ref().extra }
     }
 
@@ -552,15 +552,15 @@ impl Header {
 
 /// An entry for a task, as queues hold it. QUEUED is set while it exists.
 ///
-/// The owner of an entry must [`run`](super::poll::run) it. Dropping an entry, as a queue
-/// does that is itself dropped, cancels the task.
+/// The owner of an entry must [`run`](super::poll::run) it. Dropping an entry cancels the task; so
+/// a queue that is dropped cancels the tasks in it.
 #[derive(Debug)]
 pub(crate) struct Task(NonNull<Header>);
 
 // SAFETY: the state word decides which thread may touch what (rules of the module `task`), and
 // futures and outputs are `Send`, because `spawn` demands it. Where they are not `Send`, as in
-// `local` and in a pool that belongs to one thread, an entry may still travel, but a thread
-// that takes it out on another thread than theirs finds the task complete.
+// `local` and in a pool that belongs to one thread, an entry may still move to another thread, but
+// a thread other than theirs that takes it out of a queue finds the task complete.
 unsafe impl Send for Task {}
 
 impl Task {
@@ -641,8 +641,8 @@ unsafe impl Linked for Task {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListedTask(pub(crate) NonNull<Header>);
 
-// SAFETY: the pointer is the owner; a cell stays where it is and alive until its
-// arena has taken it out of the list, and only that list touches the links.
+// SAFETY: the pointer is the owner; a cell stays where it is and alive until its arena has taken it
+// out of the list, and only that list touches the links.
 unsafe impl Listed for ListedTask {
     type Node = Header;
 

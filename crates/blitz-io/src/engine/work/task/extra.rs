@@ -1,9 +1,9 @@
 //! Data that some tasks carry besides their future: a name, a place in a set.
 //!
-//! It lies between a cell's header and its future, so it costs no allocation
-//! of its own, and nothing at all for the tasks that have none. It is written
-//! before the task is shared, read by any thread that keeps the cell alive, and
-//! dropped after the arena has removed the cell from its list.
+//! It lies between a cell's header and its future, so it costs no allocation of its own, and
+//! nothing at all for the tasks that have none. It is written before the task is shared, read by
+//! any thread that keeps the cell alive, and dropped after the arena has removed the cell from its
+//! list.
 
 use std::{ptr::NonNull, sync::Arc, task::Waker};
 

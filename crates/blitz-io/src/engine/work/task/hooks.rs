@@ -1,8 +1,8 @@
 //! User-provided hooks that are called at events in the life of tasks.
 //!
-//! An arena keeps its runtime's hooks, if there are any; a poll looks there once. A
-//! panic of a hook is reported by the panic hook and then contained, because the
-//! runtime's obligations to other tasks must not depend on a hook.
+//! An arena keeps its runtime's hooks, if there are any; a poll checks for them once. A panic of a
+//! hook is reported by the panic hook and then contained, because the runtime's obligations to
+//! other tasks must not depend on a hook.
 
 use std::{
     fmt,
@@ -26,7 +26,7 @@ pub(crate) struct Hooks {
     pub(crate) before_poll: Option<TaskHook>,
     pub(crate) after_poll: Option<TaskHook>,
     pub(crate) on_terminate: Option<TaskHook>,
-    /// Pass the hooks around a poll the time from queueing to polling.
+    /// True if the hooks around a poll get the time from queueing to polling.
     pub(crate) track_latency: bool,
 }
 

@@ -5,14 +5,12 @@
 //! [`cell::Header`]. Each field has one owner at a time:
 //!
 //! 1. `state` may be used by every thread; it is the word that decides the rest.
-//! 2. The queue link belongs to the owner of the entry that `QUEUED` stands for:
-//!    first the thread that set the bit, then the queue, then the thread that popped
-//!    the entry. After the last reference is gone, it links the cell on its way back
-//!    to its arena.
-//! 3. The stage (future, then output) belongs to the thread that set `RUNNING`
-//!    until that thread sets `COMPLETE`. Then, if `JOIN_INTEREST` was set at that
-//!    moment, it belongs to the [`handle::JoinHandle`], else to the thread that
-//!    completed the task.
+//! 2. The queue link belongs to the owner of the entry that `QUEUED` stands for: first the thread
+//!    that set the bit, then the queue, then the thread that popped the entry. After the last
+//!    reference is gone, it links the cell on its way back to its arena.
+//! 3. The stage (future, then output) belongs to the thread that set `RUNNING` until that thread
+//!    sets `COMPLETE`. Then, if `JOIN_INTEREST` was set at that time, it belongs to the
+//!    [`handle::JoinHandle`], otherwise to the thread that completed the task.
 //! 4. The join waker belongs to the `JoinHandle` while `JOIN_WAKER` is clear, and
 //!    to the thread that completes the task while it is set.
 //!    A task of a set is created with it set ([`set`]).

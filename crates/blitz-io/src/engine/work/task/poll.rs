@@ -60,14 +60,14 @@ fn run_as(task: Task, now: u32, caller: PollCaller) -> bool {
     }
 }
 
-/// The situation of the code that polls a task or drops its future.
+/// The kind of caller that polls a task or drops its future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PollCaller {
     /// A loop that runs tasks, and borrows nothing of its core: the core may be taken from its
     /// thread meanwhile.
     Loop,
-    /// A set of tasks that is polled, by code that is unknown and may be in the middle of
-    /// anything. It enters user code only where no core is ever taken.
+    /// A set of tasks that is polled, by code that is unknown and may be in the middle of any
+    /// operation. It enters user code only where no core is ever taken.
     Within,
     /// Any other code, perhaps in the middle of an operation that needs the core to stay.
     Elsewhere,

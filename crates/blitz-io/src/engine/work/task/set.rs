@@ -1,9 +1,8 @@
 //! The tasks of a `JoinSet`, and how the set learns of those that end.
 //!
-//! A task of a set carries a [`SetNode`] in its cell: its links in the set's list of
-//! members, its link in the stack of tasks that ended, and a pointer to the set's
-//! shared part. So a member costs no allocation besides its cell, and a spawn
-//! touches nothing that other threads write.
+//! A task of a set carries a [`SetNode`] in its cell: its links in the set's list of members, its
+//! link in the stack of tasks that ended, and a pointer to the set's shared part. So a member costs
+//! no allocation besides its cell, and a spawn touches nothing that other threads write.
 //!
 //! # Which thread may touch what
 //! 1. The *owner* is the code that has the [`Set`]: one thread at a time. The list of
@@ -11,9 +10,8 @@
 //! 2. A node's `links` belong to the list of members.
 //! 3. A node's `next` belongs to the thread that completes the task until it has
 //!    pushed the task onto `done`, and then to the owner.
-//! 4. The slot of the waker belongs to the owner, except from the moment at which a
-//!    completing thread has exchanged WAITING for its task until that thread has
-//!    given the slot back.
+//! 4. The slot of the waker belongs to the owner, except from the exchange by which a completing
+//!    thread replaces WAITING with its task until that thread has given the slot back.
 //! 5. The output of a member that was taken from `done` is the owner's: the set has
 //!    the rights of a `JoinHandle`.
 //!
@@ -21,7 +19,7 @@
 //! `done` is null, WAITING, the last task that ended, or CLOSED.
 //! ```text
 //! A task that ended                        The owner, with nothing in `ready`
-//! T1 link = done, or null for WAITING      O1 takes all of `done`; if it held any: done
+//! T1 link = done, or null for WAITING      O1 takes all of `done`; if it held any: stops
 //! T2 exchange done for the task            O2 takes the slot back if it is lent
 //! T3 if it was WAITING: take the waker     O3 writes its waker into the slot
 //! T4 give the slot back                    O4 exchange null for WAITING; else O1
@@ -31,8 +29,8 @@
 //! task; if O4 comes first, T2 finds WAITING and wakes the owner. Only one thread finds
 //! WAITING. After T2 (after T4, if it found WAITING) a thread does not touch the set any more.
 //!
-//! T1 to T5 are the join waker of the task: the task is created with it, so that a spawn
-//! needs no exchange for it, and its data is the task itself.
+//! The join waker of the task performs T1 to T5. The task is created with that waker, so that a
+//! spawn needs no exchange for it, and the data of the waker is the task itself.
 //!
 //! The slot may still be lent at O2, because T2 showed the owner its task before T4.
 //! The owner then requests another poll: T3 and T4 are a few instructions.
@@ -206,7 +204,7 @@ const CLOSED: *mut Header = (&raw const MARKS[1]).cast_mut().cast();
 
 /// The part of a set that the owner shares with the tasks.
 struct Shared {
-    /// The members that ended since the owner last looked, the last one first; or a mark.
+    /// The members that ended since the owner last took them, the last one first; or a mark.
     done: AtomicPtr<Header>,
     /// OWN, LENT or ABANDONED.
     slot: AtomicUsize,
@@ -347,10 +345,10 @@ pub(crate) struct Set<T> {
     outputs: PhantomData<T>,
 }
 
-// SAFETY: a set hands out outputs by value, or drops them, on the thread that has it, and
-// lends none: through a `&Set` only its length can be read.
+// SAFETY: a set returns outputs by value, or drops them, on the thread that has it, and gives out
+// no reference to one: through a `&Set` only its length can be read.
 unsafe impl<T: Send> Send for Set<T> {}
-// SAFETY: through a `&Set` only its length can be read, and no output is lent.
+// SAFETY: through a `&Set` only its length can be read, and no reference to an output is given out.
 unsafe impl<T: Send> Sync for Set<T> {}
 
 impl<T> Unpin for Set<T> {}
@@ -360,9 +358,10 @@ impl<T> Unpin for Set<T> {}
 enum WaitOutcome {
     /// The owner waits, and the next task that ends will wake it.
     Waiting,
-    /// A task ended meanwhile: look again.
+    /// A task ended meanwhile, so the owner must check again.
     Retry,
-    /// The thread of the last end has the slot for a few more instructions: poll again.
+    /// The thread that completed the last task has the slot for a few more instructions, so the
+    /// owner must be polled again.
     Again,
 }
 
@@ -483,7 +482,7 @@ impl<T> Set<T> {
         let Some(shared) = self.shared else { return };
         // SAFETY: the shared part lives until the set is closed.
         let shared = unsafe { shared.as_ref() };
-        // Relaxed: a first look; the exchange below orders.
+        // Relaxed: a first check; the exchange below orders.
         let top = shared.done.load(Relaxed);
         if top.is_null() || top == WAITING {
             return;
@@ -553,21 +552,21 @@ impl<T> Set<T> {
         shared.slot.store(LENT, Relaxed);
         if weakened!("set_wait_rechecks") {
             // Assumes that nothing could have ended since O1. AcqRel: stronger than O4, so that
-            // only the missing look is at fault.
+            // only the missing check is at fault.
             shared.done.swap(WAITING, AcqRel);
             self.lent = true;
             return WaitOutcome::Waiting;
         }
         let order = if weakened!("set_wait_publishes") { Relaxed } else { Release };
-        // O4. Release: publishes the waker. Pairs with the AcqRel in `ended`. Relaxed on
-        // failure: O1 looks again.
+        // O4. Release: publishes the waker. Pairs with the AcqRel in `ended`. Relaxed on failure:
+        // O1 checks again.
         match shared.done.compare_exchange(ptr::null_mut(), WAITING, order, Relaxed) {
             Ok(_) => {
                 self.lent = true;
                 WaitOutcome::Waiting
             }
             Err(_) => {
-                // Relaxed: no thread saw WAITING, so none looks at the slot.
+                // Relaxed: no thread saw WAITING, so none accesses the slot.
                 shared.slot.store(OWN, Relaxed);
                 WaitOutcome::Retry
             }

@@ -36,9 +36,9 @@
 //!   are zero and QUEUED is clear.
 //!
 //! # Rejected
-//! A wake that finds the task queued and only loads the word: the poller could
-//! then miss what was written before the wake (store-load on both sides). The
-//! exchange of the word for itself publishes those writes, and orders them before `take`.
+//! A wake that finds the task queued and only loads the word: the thread that polls the task could
+//! then miss what was written before the wake (store-load on both sides). The exchange of the word
+//! for itself publishes those writes, and orders them before `take`.
 //!
 //! # Checked by
 //! `a_wake_that_finds_the_task_queued_is_seen_by_the_poll`,
@@ -282,8 +282,8 @@ impl State {
     #[inline]
     pub(crate) fn rest_yielded(&self) {
         const RUNNING_TO_QUEUED: u64 = QUEUED - RUNNING;
-        // AcqRel: publishes what the poll did to the next poller. Pairs with the AcqRel in
-        // `take`. And sees what was published by wakers that found the task running.
+        // AcqRel: publishes what the poll did to the next poll. Pairs with the AcqRel in `take`.
+        // And sees what was published by wakers that found the task running.
         let before = self.0.fetch_add(RUNNING_TO_QUEUED, AcqRel);
         debug_assert!(before & (RUNNING | QUEUED) == RUNNING, "yielded: {before:#x}");
         if before & NOTIFIED != 0 {

@@ -16,8 +16,7 @@ use crate::engine::{
     },
 };
 
-/// A runtime that has an injector and no workers; its drop records that its last
-/// arena is gone.
+/// A runtime that has an injector and no workers; its drop records that its last arena is gone.
 struct ArenaTestScheduler {
     injector: Injector<Task>,
     gone: std::sync::Arc<Tally>,
@@ -83,8 +82,8 @@ fn cells_return_to_their_arena_from_another_thread() {
         let (arena, gone) = world();
         let handle = spent(arena);
         let other = thread::spawn(move || drop(handle));
-        // Not `sweep`, which loads first: loom forgets a load as soon as another
-        // thread has loaded too, and would not try the exchange in between.
+        // Not `sweep`, which loads first: loom forgets a load as soon as another thread has loaded
+        // too, and would not try the exchange in between.
         // SAFETY: this thread holds the arena.
         unsafe { arena.as_ref().take_returned() };
         other.join().unwrap();
