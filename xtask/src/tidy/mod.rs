@@ -15,6 +15,7 @@ pub mod text;
 pub mod records;
 pub mod length;
 pub mod voice;
+pub mod names;
 
 /// Text of `cargo xtask tidy --help`.
 pub const HELP: &str = "\
@@ -22,7 +23,7 @@ cargo xtask tidy
 
 Looks at every file of the repository: the layer rule of the engine, stories,
 comments beside orderings and unsafe code, names after 'Checked by', words that
-must not be committed, lints of the manifests, the index of bench/record, how comments speak.
+must not be committed, lints of the manifests, the index of bench/record, how comments speak, names.
 Prints what breaks a rule and fails; long functions and files are printed too but break nothing.";
 
 /// Files and folders that hold nothing of ours. In a work tree `.git` is a file.
@@ -101,6 +102,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("lints", text::lints),
     ("records", records::records),
     ("voice", voice::voice),
+    ("retired", names::retired),
+    ("unique", names::unique),
 ];
 
 /// Returns every text file of the repository.

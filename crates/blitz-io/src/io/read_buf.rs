@@ -15,7 +15,7 @@
 //!     may have been borrowed from its owner as `&mut [u8]`.
 //!
 //! # Checked by
-//! The tests below: `what_is_lent_and_filled_is_counted`,
+//! The tests below: `borrowed_bytes_that_were_filled_are_counted`,
 //! `a_reader_that_swaps_its_buffer_is_found_out`.
 
 use std::{fmt, mem::MaybeUninit};
@@ -506,7 +506,7 @@ mod tests {
     use super::ReadBuf;
 
     #[test]
-    fn what_is_lent_and_filled_is_counted() {
+    fn borrowed_bytes_that_were_filled_are_counted() {
         let mut memory = [MaybeUninit::uninit(); 8];
         let mut buf = ReadBuf::uninit(&mut memory);
         buf.put_slice(b"a");

@@ -78,7 +78,7 @@ fn a_later_round_is_not_woken_by_a_wake_list() {
 fn a_waiter_that_is_dropped_has_arrived() {
     model(|| {
         let barrier = barrier(2);
-        let (waiting, _bell) = arrived(&barrier);
+        let (waiting, _waker) = arrived(&barrier);
         let leader = on_thread(&barrier);
         drop(waiting);
         assert!(leader.join().unwrap());
@@ -112,7 +112,7 @@ fn a_round_publishes_what_was_done_before_it() {
 fn a_new_waker_against_the_last_to_arrive_is_woken() {
     model(|| {
         let barrier = barrier(2);
-        let (waiting, _bell) = arrived(&barrier);
+        let (waiting, _waker) = arrived(&barrier);
         let leader = on_thread(&barrier);
         assert!(!block_on(waiting).is_leader());
         assert!(leader.join().unwrap());

@@ -74,7 +74,7 @@ fn a_notification_against_a_waiter_is_not_lost() {
 fn a_notification_against_a_drop_is_passed_on() {
     model(|| {
         let notify = notify();
-        let (waiting, _bell) = queued(&notify);
+        let (waiting, _waker) = queued(&notify);
         let notifier = on_thread(&notify, Notify::notify_last);
         drop(waiting);
         notifier.join().unwrap();

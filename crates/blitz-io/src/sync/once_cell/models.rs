@@ -56,7 +56,7 @@ fn a_task_that_waits_for_an_initialiser_sees_its_value() {
 fn an_initialiser_that_is_dropped_lets_the_next_one_try() {
     model(|| {
         let cell = cell();
-        let (initialiser, _bell) = endless(&cell);
+        let (initialiser, _waker) = endless(&cell);
         let other = init_on_thread(&cell, 1);
         drop(initialiser);
         assert_eq!(other.join().unwrap(), 1);

@@ -77,7 +77,7 @@ fn a_waiter_dropped_against_an_opening_breaks_nothing() {
 fn a_new_waker_against_an_opening_is_woken() {
     model(|| {
         let cell = cell();
-        let (mut waiting, _bell) = queued(&cell);
+        let (mut waiting, _waker) = queued(&cell);
         let again = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(again.is_pending());
         let setter = set(&cell, 1);

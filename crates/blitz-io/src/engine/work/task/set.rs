@@ -20,7 +20,7 @@
 //! ```text
 //! A task that ended                        The owner, with nothing in `ready`
 //! T1 link = done, or null for WAITING      O1 takes all of `done`; if it held any: stops
-//! T2 exchange done for the task            O2 takes the slot back if it is lent
+//! T2 exchange done for the task            O2 takes the slot back if it is handed over
 //! T3 if it was WAITING: take the waker     O3 writes its waker into the slot
 //! T4 give the slot back                    O4 exchange null for WAITING; else O1
 //! T5 wake
@@ -32,15 +32,15 @@
 //! The join waker of the task performs T1 to T5. The task is created with that waker, so that a
 //! spawn needs no exchange for it, and the data of the waker is the task itself.
 //!
-//! The slot may still be lent at O2, because T2 showed the owner its task before T4.
+//! The slot may still be handed over at O2, because T2 showed the owner its task before T4.
 //! The owner then requests another poll: T3 and T4 are a few instructions.
 //!
 //! Closing (the set is dropped, or gives its members up), by the owner:
 //! ```text
-//! K1 remaining = members that were not seen to end + 1, and 1 more if the slot may be lent
+//! K1 remaining = members that were not seen to end + 1, and 1 more if the slot may be handed over
 //! K2 exchange done for CLOSED; the tasks in it have ended
 //! K3 detach the others; those that had not completed never reach T1
-//! K4 remaining -= those of K2 and K3 + 1, and 1 if the slot is not lent; at zero, free
+//! K4 remaining -= those of K2 and K3 + 1, and 1 if the slot is not handed over; at zero, free
 //! ```
 //! A task that finds CLOSED at T1 or T2 counts `remaining` down, and so does a thread that finds
 //! at T4 that the owner has abandoned the slot. The last count frees the shared part.
@@ -70,7 +70,7 @@
 //! `a_waiter_that_changes_its_waker_against_an_end_is_sound`,
 //! `sets_stress_exactly_once`; weakened as
 //! `set_push_publishes`, `set_take_sees`, `set_wait_rechecks`, `set_wait_publishes`,
-//! `set_slot_is_lent`, `set_late_end_counts`, `set_abandoned_slot_counts`.
+//! `set_slot_is_handed_over`, `set_late_end_counts`, `set_abandoned_slot_counts`.
 
 use std::{
     marker::PhantomData,
@@ -206,7 +206,7 @@ const CLOSED: *mut Header = (&raw const MARKS[1]).cast_mut().cast();
 struct Shared {
     /// The members that ended since the owner last took them, the last one first; or a mark.
     done: AtomicPtr<Header>,
-    /// OWN, LENT or ABANDONED.
+    /// OWN, HANDED_OVER or ABANDONED.
     slot: AtomicUsize,
     /// The number of tasks and slots that may still use this, after closing.
     remaining: AtomicUsize,
@@ -218,8 +218,8 @@ struct Shared {
 /// The slot is the owner's.
 const OWN: usize = 0;
 /// The slot belongs to the thread that finds, or has found, WAITING.
-const LENT: usize = 1;
-/// The slot is still lent, and the owner is gone.
+const HANDED_OVER: usize = 1;
+/// The slot is still handed over, and the owner is gone.
 const ABANDONED: usize = 2;
 
 impl Shared {
@@ -241,7 +241,7 @@ impl Shared {
     /// 1. The caller exchanged WAITING for its task, and this is called once for that.
     #[cold]
     unsafe fn wake_owner(this: NonNull<Self>) {
-        // SAFETY: a slot that is lent keeps the shared part alive.
+        // SAFETY: a slot that is handed over keeps the shared part alive.
         let shared = unsafe { this.as_ref() };
         // SAFETY: by obligation 1 we exchanged WAITING, so by rule 4 the slot is ours.
         let waker = shared.waker.with_mut(|slot| unsafe { (*slot).take() });
@@ -340,8 +340,8 @@ pub(crate) struct Set<T> {
     running: usize,
     /// The shared part, which is created with the first member.
     shared: Option<NonNull<Shared>>,
-    /// True if the slot may be lent.
-    lent: bool,
+    /// True if the slot may be handed over.
+    handed_over: bool,
     outputs: PhantomData<T>,
 }
 
@@ -375,7 +375,7 @@ impl<T> Set<T> {
             ready: None,
             running: 0,
             shared: None,
-            lent: false,
+            handed_over: false,
             outputs: PhantomData,
         }
     }
@@ -549,12 +549,12 @@ impl<T> Set<T> {
         // SAFETY: O2 made the slot ours, by rule 4.
         shared.waker.with_mut(|slot| unsafe { *slot = Some(new) });
         // Relaxed: published by O4.
-        shared.slot.store(LENT, Relaxed);
+        shared.slot.store(HANDED_OVER, Relaxed);
         if weakened!("set_wait_rechecks") {
             // Assumes that nothing could have ended since O1. AcqRel: stronger than O4, so that
             // only the missing check is at fault.
             shared.done.swap(WAITING, AcqRel);
-            self.lent = true;
+            self.handed_over = true;
             return WaitOutcome::Waiting;
         }
         let order = if weakened!("set_wait_publishes") { Relaxed } else { Release };
@@ -562,7 +562,7 @@ impl<T> Set<T> {
         // O1 checks again.
         match shared.done.compare_exchange(ptr::null_mut(), WAITING, order, Relaxed) {
             Ok(_) => {
-                self.lent = true;
+                self.handed_over = true;
                 WaitOutcome::Waiting
             }
             Err(_) => {
@@ -575,7 +575,7 @@ impl<T> Set<T> {
 
     /// Returns true if the slot is the owner's now; ends a wait that is still on: O2.
     fn has_slot(&mut self, shared: &Shared) -> bool {
-        if !self.lent {
+        if !self.handed_over {
             return true;
         }
         // Relaxed: the slot holds what this thread wrote.
@@ -583,8 +583,8 @@ impl<T> Set<T> {
         // Acquire: the thread that had the slot has left it. Pairs with the AcqRel in
         // `wake_owner`.
         let is_back = unwaited.is_ok() || shared.slot.load(Acquire) == OWN;
-        self.lent = !is_back && !weakened!("set_slot_is_lent");
-        !self.lent
+        self.handed_over = !is_back && !weakened!("set_slot_is_handed_over");
+        !self.handed_over
     }
 
     /// Gives up all members: K1 to K4. Calls `end` with those that may still run. Returns the
@@ -593,9 +593,9 @@ impl<T> Set<T> {
         let this = self.shared.take()?;
         // SAFETY: the shared part lives until K4, because the owner is counted.
         let shared = unsafe { this.as_ref() };
-        let lent = std::mem::take(&mut self.lent);
+        let handed_over = std::mem::take(&mut self.handed_over);
         // K1. Relaxed: published by K2.
-        shared.remaining.store(self.running + 1 + usize::from(lent), Relaxed);
+        shared.remaining.store(self.running + 1 + usize::from(handed_over), Relaxed);
         // K2. AcqRel: publishes `remaining` to tasks that find CLOSED, and sees what tasks
         // published that ended before. Pairs with `ended`, both ways.
         let top = shared.done.swap(CLOSED, AcqRel);
@@ -610,7 +610,7 @@ impl<T> Set<T> {
             counted += self.keep_ready(top);
             // AcqRel: the slot was given back, or the thread that has it counts for itself. Pairs
             // with the AcqRel in `wake_owner`, both ways.
-            if lent && shared.slot.swap(ABANDONED, AcqRel) == OWN {
+            if handed_over && shared.slot.swap(ABANDONED, AcqRel) == OWN {
                 counted += 1;
             }
         }

@@ -49,7 +49,7 @@ fn a_cancellation_against_a_wait_against_a_drop() {
     model(|| {
         let parent = CancellationToken::new();
         let child = parent.child_token();
-        let (dropped, _bell) = queued(&child);
+        let (dropped, _waker) = queued(&child);
         let canceller = cancel(&parent);
         drop(dropped);
         block_on(child.cancelled());

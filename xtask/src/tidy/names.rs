@@ -1,0 +1,178 @@
+//! Names in the code of the runtime crate: words that were retired, and types of the engine that
+//! share a name.
+
+use std::collections::BTreeMap;
+
+use super::{File, Finding};
+use crate::source::{is_word, split_tokens};
+
+/// The sources that are checked for retired words.
+const SOURCES: &str = "crates/blitz-io/src/";
+/// The sources in which a type name is used once.
+const ENGINE: &str = "crates/blitz-io/src/engine/";
+
+/// Words that are no part of a name any more, and the word for each. ARCHITECTURE.md, 'Words',
+/// defines the new ones.
+const RETIRED: &[(&str, &str)] = &[
+    ("intake", "injector"),
+    ("bead", "test node"),
+    ("bolt", "store lock"),
+    ("moment", "timestamp"),
+    ("crew", "thread set"),
+    ("bed", "idle slot"),
+    ("beds", "idle threads"),
+    ("roster", "registry"),
+    ("crowd", "awake workers"),
+    ("nap", "short sleep"),
+    ("vigil", "preempt"),
+    ("tenure", "lease"),
+    ("stint", "watch record"),
+    ("conduct", "hog history"),
+    ("inquiry", "stack request"),
+    ("lend", "offload"),
+    ("lent", "offloaded"),
+    ("guest", "what it is: a watched `block_on`, a temporary worker"),
+    ("errand", "spare work"),
+    ("relief", "spare threads"),
+    ("bell", "notifier"),
+    ("bells", "notifiers"),
+    ("station", "signal source"),
+    ("teller", "reporter"),
+    ("nest", "fiber queue"),
+    ("strand", "fiber future"),
+    ("seat", "what it is: a permit, a handle, a lock"),
+];
+
+/// Type names that several files of the engine may use, each for its own part.
+const SHARED: &[&str] = &["State", "Shared", "Builder", "Output", "Target", "Error", "Item"];
+
+/// Files that define the same types in alternative builds: the second stands in for the first.
+const ALTERNATIVES: &[(&str, &str)] = &[
+    ("wait/holders/absent.rs", "wait/holders/kept.rs"),
+    ("driver/poll/model.rs", "driver/poll/kernel.rs"),
+    ("driver/no_uring.rs", "driver/uring.rs"),
+    ("uring/no_uring.rs", "uring/system.rs"),
+    ("prim/model.rs", "prim/real.rs"),
+];
+
+/// Checks that no name contains a retired word.
+pub fn retired(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with(SOURCES)) {
+        let Some(source) = &file.source else { continue };
+        for (at, line) in source.lines.iter().enumerate() {
+            let names = split_tokens(&line.bare).into_iter().filter(|token| is_word(token));
+            for (name, word, better) in names.filter_map(retired_in) {
+                let what = format!("`{name}` has the retired word `{word}`: say {better}");
+                findings.push(file.finding(at, what));
+            }
+        }
+    }
+    findings
+}
+
+/// Returns a name with the retired word in it and the better one, if it has one.
+fn retired_in(name: &str) -> Option<(&str, &'static str, &'static str)> {
+    let parts = parts(name);
+    let found = RETIRED.iter().find(|(word, _)| parts.iter().any(|part| part == word));
+    found.map(|(word, better)| (name, *word, *better))
+}
+
+/// Splits a name into its words, in lower case.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_lower = false;
+    for letter in name.chars() {
+        if letter == '_' || letter.is_uppercase() && was_lower {
+            parts.push(String::new());
+        }
+        was_lower = letter.is_lowercase();
+        if letter != '_' {
+            let last = parts.last_mut().expect("there is always one");
+            last.extend(letter.to_lowercase());
+        }
+    }
+    parts
+}
+
+/// Checks that a type name is defined once in the engine.
+pub fn unique(files: &[File]) -> Vec<Finding> {
+    let mut first = BTreeMap::<&str, &str>::new();
+    let mut findings = Vec::new();
+    for file in files {
+        let (Some(path), Some(source)) = (file.path.strip_prefix(ENGINE), &file.source) else {
+            continue;
+        };
+        for (at, line) in source.lines.iter().enumerate() {
+            let Some(name) = type_name(&line.bare) else { continue };
+            if SHARED.contains(&name) {
+                continue;
+            }
+            match first.get(name) {
+                // Alternatives within a file have a `cfg` each.
+                Some(other) if *other != path && !are_alternatives(other, path) => {
+                    let what = format!("a type in {other} is called `{name}`, too: qualify one");
+                    findings.push(file.finding(at, what));
+                }
+                Some(_) => {}
+                None => {
+                    first.insert(name, path);
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn are_alternatives(one: &str, other: &str) -> bool {
+    ALTERNATIVES.iter().any(|(a, b)| (*a, *b) == (one, other) || (*a, *b) == (other, one))
+}
+
+/// Returns the name of the type that a line defines. Associated types and aliases do not count.
+fn type_name(bare: &str) -> Option<&str> {
+    let mut tokens = split_tokens(bare).into_iter().filter(|token| is_word(token)).peekable();
+    while matches!(tokens.peek(), Some(&("pub" | "crate" | "super" | "in" | "unsafe"))) {
+        tokens.next();
+    }
+    let is_type = matches!(tokens.next(), Some("struct" | "enum" | "trait" | "union"));
+    tokens.next().filter(|name| is_type && name.starts_with(char::is_uppercase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parts, retired, unique};
+    use crate::tidy::File;
+
+    fn engine(path: &str, text: &str) -> File {
+        File::new(&format!("crates/blitz-io/src/engine/{path}"), text)
+    }
+
+    #[test]
+    fn names_are_split_into_words() {
+        assert_eq!(parts("HandedOver"), ["handed", "over"]);
+        assert_eq!(parts("MAX_IDLE"), ["max", "idle"]);
+        assert_eq!(parts("lent_by"), ["lent", "by"]);
+    }
+
+    #[test]
+    fn a_retired_word_in_a_name_is_a_finding() {
+        let bad = "struct CrewSize;\nfn lend() {}\nconst BED: u32 = 1;\n";
+        assert_eq!(retired(&[engine("pool/find.rs", bad)]).len(), 3);
+        let fine = "// The crew.\nfn blend(embed: &str) -> u32 { f(\"crew\") }\n";
+        assert_eq!(retired(&[engine("pool/find.rs", fine)]), []);
+        assert_eq!(retired(&[File::new("xtask/src/ci.rs", bad)]), []);
+    }
+
+    #[test]
+    fn a_type_name_that_two_files_define_is_a_finding() {
+        let first = || engine("a.rs", "pub(crate) struct Slot<T>(T);\n");
+        let second = engine("b.rs", "enum Slot {}\nstruct State;\n");
+        let found = unique(&[first(), second, engine("c.rs", "struct State;\n")]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].what.contains("`Slot`"), "{}", found[0].what);
+        assert_eq!(unique(&[first(), File::new("crates/x/src/b.rs", "struct Slot;\n")]), []);
+        let uring = "pub(super) struct UringSelector;\n";
+        let both = [engine("driver/no_uring.rs", uring), engine("driver/uring.rs", uring)];
+        assert_eq!(unique(&both), []);
+    }
+}
