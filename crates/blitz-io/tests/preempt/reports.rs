@@ -39,7 +39,7 @@ fn hogs(rt: &Runtime) -> impl Future<Output = ()> + Send + 'static {
 fn without_a_callback_debug_builds_write_a_line_for_each_location_and_minute() {
     let _watch = watch::begin();
     const NAME: &str = "reports::\
-        a_line_for_each_place_and_minute_is_written_where_nobody_asked_in_debug_builds_only";
+        without_a_callback_debug_builds_write_a_line_for_each_location_and_minute";
     if child::role().is_none() {
         let text = child::succeed(&mut child::command(NAME, "hogs"));
         let lines: Vec<_> = text.lines().filter(|line| line.contains("spawned at")).collect();

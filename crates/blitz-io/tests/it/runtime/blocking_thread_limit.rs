@@ -40,7 +40,7 @@ fn assert_refused(rt: &Runtime) {
 
 #[test]
 fn with_no_thread_alive_the_spawner_panics_and_nothing_is_left() {
-    let name = "blocking_out_of_threads::\
+    let name = "runtime::blocking_thread_limit::\
                 with_no_thread_alive_the_spawner_panics_and_nothing_is_left";
     without_threads(name, || {
         let multi = workers(2);
@@ -96,7 +96,7 @@ fn with_a_thread_alive_the_work_waits_for_it() {
 
 #[test]
 fn without_a_thread_to_be_had_block_in_place_blocks_in_place() {
-    let name = "blocking_out_of_threads::\
+    let name = "runtime::blocking_thread_limit::\
                 without_a_thread_to_be_had_block_in_place_blocks_in_place";
     without_threads(name, || {
         let rt = workers(2);

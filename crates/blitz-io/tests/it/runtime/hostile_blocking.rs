@@ -163,7 +163,7 @@ fn a_hook_that_blocks_in_place_may_drop_the_runtime() {
 #[test]
 #[cfg(target_os = "linux")]
 fn without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runtime() {
-    let name = "hostile_blocking::\
+    let name = "runtime::hostile_blocking::\
                 without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runtime";
     let _watch = watch::begin();
     if child::role().is_none() {
