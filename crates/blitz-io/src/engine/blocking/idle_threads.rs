@@ -1,4 +1,4 @@
-//! Idle threads of the blocking pool: a slot for each to sleep in, with a mark for each.
+//! Idle threads of the blocking pool: each has a slot to sleep in, and each slot has a mark.
 //!
 //! Slots are numbered from zero and are allocated in blocks of 64, when the first thread needs one
 //! of them: most runtimes never have a second block. A block has its marks in one word. A spawner
@@ -37,7 +37,7 @@ pub(crate) struct IdleSlot<E, R> {
 }
 
 struct SlotBlock<E, R> {
-    /// One bit for each slot whose thread may be woken.
+    /// One bit for each slot, set while the thread of the slot may be woken.
     marks: CachePadded<AtomicU64>,
     slots: Box<[CachePadded<IdleSlot<E, R>>]>,
 }
@@ -91,7 +91,7 @@ impl<E, R> IdleThreads<E, R> {
         self.block(slot).marks.load(Acquire) & bit(slot) != 0
     }
 
-    /// Takes the lowest mark. The caller knows that there is one for it, now, or once threads that
+    /// Takes the lowest mark. The caller knows that there is one for it: now, or once threads that
     /// hold their own mark put it back.
     pub(crate) fn take_any_mark(&self) -> usize {
         let mut backoff = Backoff::default();

@@ -1,16 +1,16 @@
 //! The blocking pool: threads that run blocking closures, so that workers need not.
 //!
-//! A job is an ordinary task whose future runs the closure in its only poll. So handles, aborts,
-//! panics, IDs and spawn locations are those of tasks, and a job's entry in the queue is the task
-//! itself. Its cell is allocated from the `Arena` of the core that spawns it, or from one of the
-//! outside arenas.
+//! A job is an ordinary task with a future that runs the closure in its only poll. So handles,
+//! aborts, panics, IDs and spawn locations are those of tasks, and a job's entry in the queue is
+//! the task itself. Its cell is allocated from the `Arena` of the core that spawns it, or from one
+//! of the outside arenas.
 //!
 //! - [`shards`] is the queue; [`thread_set`] decides which threads are woken, started and ended;
 //!   [`idle_threads`] holds the sleeping threads; [`registry`] assigns slots and joins threads.
 //! - [`stop`] ends the pool and reports what it waits for.
 //!
 //! A thread of the pool may become a worker: when a worker blocks in place, an idle thread (or a
-//! new one, beyond the cap, because it takes the blocked one's part) runs its core. And a worker
+//! new one, beyond the cap, because it replaces the blocked worker) runs its core. And a worker
 //! that lost its core becomes a thread of the pool, if there is room. Threads that run a core do
 //! not count as threads of the pool, because no job may wait for them.
 
@@ -65,12 +65,12 @@ pub(crate) mod stop;
 /// slot.
 const SPARE_SLOTS: usize = 64;
 
-/// Maximum number of threads that may be in a user's hook at once, on their way to a core or a task
-/// whose thread is stuck. It is as many as may compute without a core: where all of them hang, more
-/// would be of no use.
+/// Maximum number of threads that may be in a user's hook at once, on their way to spare work (a
+/// core, or an offloaded task). It is as many as may compute without a core: where all of them
+/// hang, more would be of no use.
 const STARTING: usize = 64;
 
-/// Name of threads that are started for a core or a task whose thread is stuck, if a user's
+/// Name of threads that are started for spare work (a core, or an offloaded task), if a user's
 /// function names threads: that function may block, so it is not called for these.
 const SPARE: &str = "blitz-spare";
 
@@ -84,7 +84,7 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 pub(crate) struct BlockingConfig {
     /// Maximum number of threads.
     pub(crate) cap: usize,
-    /// How long a thread stays without work.
+    /// How long a thread stays alive without work.
     pub(crate) keep_alive: Duration,
     /// Number of cores that spawn jobs.
     pub(crate) cores: usize,
@@ -307,7 +307,7 @@ impl BlockingPool {
         self.thread_set.counts().idle
     }
 
-    /// Returns true if jobs are refused, or will be in a moment.
+    /// Returns true if jobs are refused, or are about to be.
     #[cfg(any(feature = "fs", feature = "io-std"))]
     pub(crate) fn is_stopping(&self) -> bool {
         self.thread_set.is_stopping()
@@ -318,8 +318,8 @@ impl BlockingPool {
         self.queue.len()
     }
 
-    /// Starts a thread for the spare work, or, without one, for jobs; then the set has counted it
-    /// already.
+    /// Starts a thread for `spare_work`; or for jobs if that is `None`, and then the set has
+    /// counted the thread already.
     fn start(self: &Arc<Self>, spare_work: Option<SpareWork>) -> Result<(), NoThread> {
         let named = catch_unwind(AssertUnwindSafe(|| self.config.thread_config.names(1)));
         let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
@@ -410,7 +410,7 @@ impl BlockingPool {
         });
     }
 
-    /// Unregisters a thread that was started here, as its last act. Only then it joins others,
+    /// Unregisters a thread that was started here, as its last act. Only then does it join others,
     /// because those may wait, in the destructor of a thread-local, for all threads that are alive.
     fn leave(&self, key: Key) {
         current::with(|current| current.has_left_blocking_pool.set(true));
@@ -669,7 +669,7 @@ impl BlockingPool {
 }
 
 impl BlockingPool {
-    /// Sends an idle thread on the spare work, if there is one; else returns the spare work.
+    /// Gives the spare work to an idle thread; returns it as an error if no thread is idle.
     fn send_idle(&self, spare_work: SpareWork) -> Result<(), SpareWork> {
         let Some(slot) = self.thread_set.claim_idle() else { return Err(spare_work) };
         *lock(&self.thread_set.idle_slots.slot(slot).spare_work) = Some(spare_work);

@@ -7,12 +7,12 @@
 //! through the task itself, so pushing allocates nothing.
 //!
 //! # Invariants
-//! A shard that is closed stays so, and once it is empty it stays empty: a push and the close
-//! come in one order, that of the shard's lock.
+//! A shard that is closed stays so, and once it is empty it stays empty: a push and the close come
+//! in one order, that of the shard's lock.
 //!
 //! # Checked by
-//! `concurrent_spawners_do_not_contend_for_one_lock`, `no_shard_waits_for_another`;
-//! the shard itself is the injector of the pool, with its models.
+//! `concurrent_spawners_do_not_contend_for_one_lock`, `no_shard_waits_for_another`; the shard
+//! itself is the injector of the pool, with its models.
 
 use std::ptr::NonNull;
 
@@ -55,8 +55,7 @@ impl<T: Linked> Shards<T> {
         self.shard(number).take_out(node)
     }
 
-    /// Takes the oldest item of the first shard from `from` on that has one, and moves
-    /// `from` on.
+    /// Takes the oldest item of the first shard from `from` on that has one, and moves `from` on.
     pub(crate) fn pop(&self, from: &mut usize) -> Option<T> {
         let count = self.shards.len();
         for step in 0..count {

@@ -67,7 +67,7 @@ impl BlockingPool {
     }
 
     /// Waits until no more than `own` threads are left. If none of the queued jobs was taken since
-    /// the last look, the running jobs may wait for them, so a thread beyond the cap runs the
+    /// the last check, the running jobs may wait for them, so a thread beyond the cap runs the
     /// queue. Returns false if the time is over first.
     fn wait_and_help(
         self: &Arc<Self>,
@@ -124,7 +124,7 @@ impl BlockingPool {
             .filter_map(|slot| lock(&slot.running).clone())
             .collect();
         let (mut polls, drops) = (pool.running_polls(), pool.claimed.dropping());
-        // A job is a task too, and so is a task whose destructor runs.
+        // A job is a task too, and so is a task that is in its destructor.
         let is_other =
             |poll: &RunningPoll| !jobs.iter().chain(&drops).any(|other| other.id == poll.id);
         polls.retain(is_other);

@@ -28,42 +28,42 @@
 //! *No job is slept on.* One of P2 and W2 comes first. If P2, W3 sees the job. If W2, P3 sees the
 //! sleeper, or that a claim was spent on it. Suppose that P3 reads idle = 0 with the set at its
 //! cap. Then not all of its threads sleep unclaimed: at least one is awake or about to be. Threads
-//! leave the set only by L2, so that one comes to W1 first, after P3 read the word and thus with
-//! W2 after P2: its W3 sees the job.
+//! leave the set only by L2, so that one comes to W1 first, after P3 read the word and thus with W2
+//! after P2: its W3 sees the job.
 //!
 //! *Every claim finds a mark.* Let `hands` be the number of threads between L1 and L2 or L3, and
 //! `early` the number of threads between the two halves of W1. Then marks + hands = idle + claims +
 //! early holds throughout, because each step moves one from one side to the other, or changes both
 //! sides by one. A thread that sees idle = 0 at L2 holds a mark that a claim is short of, or an
-//! early thread had its mark taken; either way some other thread is awake, and looks for jobs.
+//! early thread had its mark taken; either way some other thread is awake, and checks for jobs.
 //!
-//! *Coming.* A thread that was woken or started for a job, and has not looked at the queue since,
-//! is *coming*. No thread is started while at least as many are coming as jobs are queued. The
-//! reason: under a steady load most jobs are taken by a thread that has just ended another one, so
-//! the thread that was woken for a job arrives to an empty queue, and without this rule each such
-//! job starts one more thread. A coming thread C1 subtracts itself from `coming`, C2 takes a job. A
-//! spawner that finds no idle thread N1 counts the queued jobs, N2 reads `coming`. If N1 misses the
-//! job that a thread took at C2, it sees that thread's C1 at N2, because C2 releases and N1
-//! acquires the queue's length. So at N2 each of the jobs that N1 counted has a thread of its own
-//! that will take one, and of two spawners the later to pass P2 counts both jobs. A job may thus
-//! wait for a thread that wakes or starts, but never for the end of another job. A thread that
-//! cannot be started is no longer coming; a job that counted on it is in the case F2, because only
-//! a living thread can have taken the job that the failed thread was meant for.
+//! *Coming.* A thread that was woken or started for a job, and has not checked the queue since, is
+//! *coming*. No thread is started while at least as many are coming as jobs are queued. The reason:
+//! under a steady load most jobs are taken by a thread that has just ended another one, so the
+//! thread that was woken for a job arrives to an empty queue, and without this rule each such job
+//! starts one more thread. A coming thread subtracts itself from `coming` (C1) and takes a job
+//! (C2). A spawner that finds no idle thread counts the queued jobs (N1) and reads `coming` (N2).
+//! If N1 misses the job that a thread took at C2, it sees that thread's C1 at N2, because C2
+//! releases and N1 acquires the queue's length. So at N2 each of the jobs that N1 counted has a
+//! thread of its own that will take one, and of two spawners the later to pass P2 counts both jobs.
+//! A job may thus wait for a thread that wakes or starts, but never for the end of another job. A
+//! thread that cannot be started is no longer coming; a job that counted on it is in the case F2,
+//! because only a living thread can have taken the job that the failed thread was meant for.
 //!
 //! *Spare work.* A thread that is claimed for spare work (`claim_idle`: it runs a core, or polls an
-//! offloaded task) leaves the set in the same step, and may have been the one that P3 relied on:
-//! if it is claimed between W1 and W3 it sees the job, but cannot leave idle by itself any more.
-//! So it checks for jobs once more before it goes, and if there is one it joins the set again
-//! first and passes the spare work to another thread. It stays away only if the set stops, or if
-//! the set is full of other threads of which at least one is more than starting: a thread that
-//! joined after the claim checks for jobs after P2.
+//! offloaded task) leaves the set in the same step, and may have been the one that P3 relied on: if
+//! it is claimed between W1 and W3 it sees the job, but cannot leave idle by itself any more. So it
+//! checks for jobs once more before it goes, and if there is one it joins the set again first and
+//! passes the spare work to another thread. It stays away only if the set stops, or if the set is
+//! full of other threads of which at least one is more than starting: a thread that joined after
+//! the claim checks for jobs after P2.
 //!
 //! *A thread that cannot be started.* F1 threads - 1, starting - 1, in one step. F2 if the set has
 //! a thread that is not starting, the job waits for it: that thread was awake when P3 claimed no
 //! thread, or came later, and so comes to W1 after P3. F3 if it has none, the spawner takes its own
 //! job out again and reports the error to its caller, unless another thread has taken the job
-//! meanwhile. Each spawner takes care of its own job, so two that fail at once strand nothing. And
-//! no spawner relies on a thread that may never come: if the set is at its cap with all threads
+//! meanwhile. Each spawner takes care of its own job, so two that fail at once leave no job behind.
+//! And no spawner relies on a thread that may never come: if the set is at its cap with all threads
 //! starting, it waits until the system has returned for one of them.
 //!
 //! *Stopping*: the word is marked, then the parker of every slot gets a token. A thread that comes
@@ -81,8 +81,8 @@
 //! or by its spawner, and none is left when all threads have gone.
 //!
 //! # Invariants
-//! threads <= cap. starting <= threads. A thread is in the set from P3 (or `join`)
-//! until the one step in which it leaves.
+//! threads <= cap. starting <= threads. A thread is in the set from P3 (or `join`) until the one
+//! step in which it leaves.
 //!
 //! # Rejected
 //! - A lock around queue and counts: all spawners contend for it, and so does the thread that was
@@ -97,24 +97,21 @@
 //!
 //! # Checked by
 //! `thread_set/models.rs`: `a_job_and_a_thread_that_falls_asleep_never_miss_each_other`,
-//! `a_job_and_a_thread_that_leaves_never_miss_each_other`,
-//! `two_jobs_at_the_cap_are_both_run`, `a_claim_against_a_thread_that_leaves_finds_the_other`,
+//! `a_job_and_a_thread_that_leaves_never_miss_each_other`, `two_jobs_at_the_cap_are_both_run`,
+//! `a_claim_against_a_thread_that_leaves_finds_the_other`,
 //! `two_spawners_that_fail_at_once_take_back_their_own`,
 //! `a_failed_start_beside_a_living_thread_waits_for_it`,
 //! `no_spawner_relies_on_a_thread_that_may_never_come`,
 //! `a_stop_against_a_thread_that_falls_asleep_ends_it`,
-//! `a_stop_against_a_spawn_runs_or_drops_the_job_once`,
-//! `a_job_queued_before_a_stop_is_run`,
-//! `a_claim_against_a_stop_is_served_once`,
-//! `a_claim_against_a_job_at_the_cap_strands_nothing`,
+//! `a_stop_against_a_spawn_runs_or_drops_the_job_once`, `a_job_queued_before_a_stop_is_run`,
+//! `a_claim_against_a_stop_is_served_once`, `a_claim_against_a_job_at_the_cap_strands_nothing`,
 //! `a_job_that_waits_for_the_next_one_never_takes_its_thread`,
-//! `a_job_spawned_against_a_stop_needs_no_thread_that_lives`; weakened as
-//! `blocking_spawner_fence`, `blocking_sleeper_fence`, `blocking_leaves_in_one_step`,
-//! `blocking_puts_mark_back`, `blocking_marks_before_it_unparks`,
-//! `blocking_living_are_not_starting`, `blocking_waits_for_start`, `blocking_stop_unparks`,
-//! `blocking_sees_stop`, `blocking_checks_again`, `blocking_claimed_checks`,
-//! `blocking_leaving_checks`, `blocking_comes_before_it_checks`, `blocking_counts_jobs_first`,
-//! `blocking_stop_takes_back`.
+//! `a_job_spawned_against_a_stop_needs_no_thread_that_lives`; weakened as `blocking_spawner_fence`,
+//! `blocking_sleeper_fence`, `blocking_leaves_in_one_step`, `blocking_puts_mark_back`,
+//! `blocking_marks_before_it_unparks`, `blocking_living_are_not_starting`,
+//! `blocking_waits_for_start`, `blocking_stop_unparks`, `blocking_sees_stop`,
+//! `blocking_checks_again`, `blocking_claimed_checks`, `blocking_leaving_checks`,
+//! `blocking_comes_before_it_checks`, `blocking_counts_jobs_first`, `blocking_stop_takes_back`.
 
 use super::idle_threads::IdleThreads;
 use crate::engine::prim::{
@@ -139,8 +136,7 @@ pub(crate) const MAX_THREADS: usize = (1 << 15) - 1;
 /// sleep in.
 pub(crate) struct ThreadSet<E, R> {
     word: AtomicU64,
-    /// Number of threads that were woken or started for a job and have not looked at the queue
-    /// since.
+    /// Number of threads that were woken or started for a job and have not checked the queue since.
     coming: CachePadded<AtomicUsize>,
     cap: u64,
     pub(crate) idle_slots: IdleThreads<E, R>,
@@ -154,12 +150,13 @@ const CHECKS: u32 = 64;
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPush {
-    /// Nothing: a thread will look at the queue.
+    /// Nothing: a thread will check the queue.
     Nothing,
-    /// Take the job out again, if it is still there, and end it as cancelled, because the set
-    /// stops and every living thread may be in a job that waits for this one.
+    /// Take the job out again, if it is still there, and end it as cancelled, because the set stops
+    /// and every living thread may be in a job that waits for this one.
     TakeBack,
-    /// Start a thread, which is counted already, and report the outcome with `started` or `failed`.
+    /// Start a thread, which is counted already, and report the outcome with `start_succeeded` or
+    /// `start_failed`.
     Start,
 }
 
@@ -167,13 +164,13 @@ pub(crate) enum AfterPush {
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterFailedStart {
-    /// Nothing: a thread is alive and will look at the queue.
+    /// Nothing: a thread is alive and will check the queue.
     JobWaits,
-    /// Take the job out again, if it is still there, because no thread may ever look at the queue.
+    /// Take the job out again, if it is still there, because no thread may ever check the queue.
     TakeBack,
 }
 
-/// How a sleep ended.
+/// How a call of [`ThreadSet::sleep`] ended.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SleepResult {
@@ -188,12 +185,12 @@ pub(crate) enum SleepResult {
     Leaving,
 }
 
-/// How one sleep of a thread ended.
+/// How one park of a thread ended; a sleep may consist of several.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ParkResult {
-    /// By a token, or spuriously.
+    /// The thread got a token, or woke spuriously.
     Unparked,
-    /// By its time-out.
+    /// The time-out has passed.
     TimedOut,
 }
 
@@ -228,9 +225,9 @@ impl<E, R> ThreadSet<E, R> {
     /// Finds a thread for a job that was pushed: steps P2 and P3. `is_waiting` returns false once
     /// the job has certainly been taken, and `queued` the number of all queued jobs.
     ///
-    /// Starting a thread costs a hundred times as much as the rest of a call. So, before a thread
-    /// is started, busy threads get a moment to end their jobs: one that becomes idle is woken, and
-    /// if one finds the job by itself there is nothing left to do.
+    /// Starting a thread costs a hundred times as much as the rest of this function. So, before a
+    /// thread is started, busy threads get a moment to end their jobs: one that becomes idle is
+    /// woken, and if one finds the job by itself there is nothing left to do.
     pub(crate) fn find_thread(
         &self,
         is_waiting: impl Fn() -> bool,
@@ -303,21 +300,21 @@ impl<E, R> ThreadSet<E, R> {
         coming > 0 && coming >= queued
     }
 
-    /// Counts a thread that will look at the queue. Must be called before the thread is woken or
+    /// Counts a thread that will check the queue. Must be called before the thread is woken or
     /// started.
     pub(crate) fn add_coming(&self) {
         // Relaxed: a count that is seen late starts a thread too many, which is harmless.
         self.coming.fetch_add(1, Relaxed);
     }
 
-    /// Subtracts a thread from `coming` (step C1), because the calling thread is about to look at
-    /// the queue, or an expected thread will not come.
+    /// Subtracts a thread from `coming` (step C1), because the calling thread is about to check the
+    /// queue, or an expected thread will not come.
     pub(crate) fn subtract_coming(&self) {
         // Relaxed: published by the Release with which a job is taken off the queue.
         self.coming.fetch_sub(1, Relaxed);
     }
 
-    /// Notes that the system has started the thread that `call` counted.
+    /// Notes that the system has started the thread that `find_thread` counted.
     pub(crate) fn start_succeeded(&self) {
         self.change(|now| ((), now - STARTING));
     }
@@ -349,7 +346,7 @@ impl<E, R> ThreadSet<E, R> {
     }
 
     /// Takes an idle thread out of the set for spare work, and returns its slot. The caller must
-    /// leave the spare work at the slot, and then `call` the slot.
+    /// leave the spare work at the slot, and then wake the thread with [`IdleThreads::wake`].
     #[must_use = "the thread must be called"]
     pub(crate) fn claim_idle(&self) -> Option<usize> {
         let claimed = self.change(|now| {
@@ -384,7 +381,8 @@ impl<E, R> ThreadSet<E, R> {
                 now = self.word.load(Relaxed);
                 continue;
             }
-            // AcqRel: all changes of the word are in one order. Pairs with the exchange in `call`.
+            // AcqRel: all changes of the word are in one order. Pairs with the exchange in
+            // `find_thread`.
             match self.word.compare_exchange_weak(now, now + THREAD, AcqRel, Relaxed) {
                 Ok(_) => return false,
                 Err(seen) => now = seen,
@@ -459,14 +457,14 @@ impl<E, R> ThreadSet<E, R> {
             has_taken_mark = has_taken_mark || (stopping && self.idle_slots.take_mark(slot));
             let next = if has_taken_mark { now - THREAD } else { now + IDLE };
             // AcqRel: publishes the mark to the claim that counts it. Pairs with the exchange in
-            // `call`.
+            // `find_thread`.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => now = seen,
             }
         }
         if !weakened!("blocking_sleeper_fence") {
-            // SeqCst: W2. Pairs with P2 in `call`.
+            // SeqCst: W2. Pairs with P2 in `find_thread`.
             fence(SeqCst);
         }
         !has_taken_mark
@@ -508,7 +506,8 @@ impl<E, R> ThreadSet<E, R> {
         let mut now = self.word.load(Relaxed);
         loop {
             let (result, next) = step(now);
-            // AcqRel: all changes of the word are in one order. Pairs with the exchange in `call`.
+            // AcqRel: all changes of the word are in one order. Pairs with the exchange in
+            // `find_thread`.
             match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => return result,
                 Err(seen) => now = seen,

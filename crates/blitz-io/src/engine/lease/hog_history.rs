@@ -1,5 +1,5 @@
-//! A task's history of long polls: whether it was caught in one, and how many short polls it
-//! has had since.
+//! A task's history of long polls: whether it was caught in one, and how many short polls it has
+//! had since.
 //!
 //! The history is a byte in the header. The thread that polls the task next reads it after the
 //! thread that wrote it, in the order of polls: the byte is a figure that itself orders nothing.

@@ -1,10 +1,10 @@
-//! The record that a thread keeps of the core it holds, so that the core can be taken from it
-//! while it is stuck in user code.
+//! The record that a thread keeps of the core it holds, so that the core can be taken from it while
+//! it is stuck in user code.
 //!
-//! A thread with a core is either in the runtime's own code, which works on the core, or in
-//! user code: a poll, a drop, a hook of a task. User code may last for ever, and nothing can
-//! end it. But it does not touch the core, except by calling the runtime, and so the core
-//! can be taken without the thread's help.
+//! A thread with a core is either in the runtime's own code, which works on the core, or in user
+//! code: a poll, a drop, a hook of a task. User code may last for ever, and nothing can end it. But
+//! it does not touch the core, except by calling the runtime, and so the core can be taken without
+//! the thread's help.
 //!
 //! # Protocol
 //! The thread has a record of three words ([`PollRecord`], in its thread-local). `seq` is the
@@ -34,10 +34,10 @@
 //! often than that could never be inspected. A thread that was in the runtime's own code before R1
 //! has had its core since then, or knows that it has not, and skips R4.
 //!
-//! One of R2 and I2 comes first. If R2, then I3 sees a depth, or a later number, and the
-//! core stays where it is. If I2, then R3 sees CLAIMING, or a later value, and R4 waits
-//! at the lock until I6. So the thread has its core, or knows that it has lost it, and what
-//! the inspector read of the task was read before the thread went on.
+//! One of R2 and I2 comes first. If R2, then I3 sees a depth, or a later number, and the core stays
+//! where it is. If I2, then R3 sees CLAIMING, or a later value, and R4 waits at the lock until I6.
+//! So the thread has its core, or knows that it has lost it, and what the inspector read of the
+//! task was read before the thread went on.
 //!
 //! Where the light barrier must be a fence, `claim` is never HELD alone but has one more bit
 //! (FENCES). So R3 fails, and R4 begins with the fence and a second read of `claim`; threads that
@@ -47,7 +47,7 @@
 //!
 //! A thread that gives up its core by itself records that under the lock (RELEASED), and also when
 //! it has a core again. Every write of `claim` is made under the lock, except on a thread that is
-//! not watched: that thread uses the same words, but no other thread reads them. This is
+//! not watched: that thread uses its record in the same way, but no other thread reads it. This is
 //! cheaper than checking whether the thread is watched.
 //!
 //! A thread in the middle of a poll may wait for another runtime, and be watched on behalf of that
@@ -62,38 +62,37 @@
 //! 2. No thread that holds the lock sees a CLAIMING of another inspection: a claim is withdrawn, or
 //!    made good, before the lock is released. So a thread that waits there cannot mistake a claim
 //!    that is withdrawn for a core that is lost.
-//! 3. A `claim` that is TAKEN stays so until its thread has a core again. The words are the
+//! 3. A `claim` that is TAKEN stays so until its thread has a core again. The record is the
 //!    thread's and not the core's, so what the old holder writes does not affect the new one.
 //! 4. While an inspector has an inspection, the task that it came for is not freed: a thread that
 //!    ended the poll waits at R4.
-//! 5. Other threads read a thread's words only under the lock of a lease that the words are
-//!    attached to, and the thread detaches them before it ends.
+//! 5. Other threads read a thread's record only under the lock of a lease that the record is
+//!    attached to, and the thread detaches it before it ends.
 //!
 //! # Rejected
 //! - An exchange in R4 instead of the lock. A first version had it: a thread that found CLAIMING
-//!   and then failed to exchange it took its core for lost, though the claim had been withdrawn
-//!   in between, and no thread had the core. A model found that; 3,400 hand-offs under load had
-//!   not. With a second check it is right, but then the report of the task needs a lock anyway.
+//!   and then failed to exchange it took its core for lost, though the claim had been withdrawn in
+//!   between, and no thread had the core. A model found that; 3,400 hand-offs under load had not.
+//!   With a second check it is right, but then the report of the task needs a lock anyway.
 //! - `seq` in the core: the store of a thread that comes back late would hide that of the thread
 //!   that has the core now.
-//! - The words beside the lock, and a pointer to them in the thread-local: every use must first
-//!   check whether there are any. With that, a bit for the runtime's code instead of a depth, and
+//! - The record beside the lock, and a pointer to it in the thread-local: every use must first
+//!   check whether there is one. With that, a bit for the runtime's code instead of a depth, and
 //!   the choice of the barrier beside `claim`, a wake inside of a poll took 37 instructions more
 //!   than without, and a poll 39 (docs/design/preemption.md).
 //! - An exchange in R1 instead of the barrier: 9 ns a poll instead of 1.
 //!
 //! # Checked by
-//! `a_core_is_taken_or_kept`, `a_wake_inside_a_poll_against_a_taker`,
-//! `two_polls_against_a_taker`, `a_claim_that_comes_too_late_leaves_the_core`,
-//! `a_core_is_taken_twice_in_a_row`, `a_core_that_is_given_up_is_not_taken`,
-//! `a_core_that_came_back_can_be_taken`, `a_task_is_not_freed_under_a_report`,
-//! `a_mark_does_not_outlive_its_poll`, `by_fences_two_polls_against_a_taker`,
-//! `by_fences_a_wake_inside_a_poll_against_a_taker`, `words_of_two_runtimes_against_inspectors`,
-//! `a_thread_that_waits_and_keeps_its_core_is_marked`,
+//! `a_core_is_taken_or_kept`, `a_wake_inside_a_poll_against_a_taker`, `two_polls_against_a_taker`,
+//! `a_claim_that_comes_too_late_leaves_the_core`, `a_core_is_taken_twice_in_a_row`,
+//! `a_core_that_is_given_up_is_not_taken`, `a_core_that_came_back_can_be_taken`,
+//! `a_task_is_not_freed_under_a_report`, `a_mark_does_not_outlive_its_poll`,
+//! `by_fences_two_polls_against_a_taker`, `by_fences_a_wake_inside_a_poll_against_a_taker`,
+//! `words_of_two_runtimes_against_inspectors`, `a_thread_that_waits_and_keeps_its_core_is_marked`,
 //! `words_that_end_with_their_thread_against_an_inspector`; weakened as `lease_light`,
-//! `lease_fence`, `lease_heavy`, `lease_counts_depth`, `lease_seq_publishes`,
-//! `lease_rechecks`, `lease_lock`, `lease_withdraws`, `lease_release_locked`,
-//! `lease_mark_is_cleared`, `lease_detaches`.
+//! `lease_fence`, `lease_heavy`, `lease_counts_depth`, `lease_seq_publishes`, `lease_rechecks`,
+//! `lease_lock`, `lease_withdraws`, `lease_release_locked`, `lease_mark_is_cleared`,
+//! `lease_detaches`.
 
 use std::{ops::Range, ptr::NonNull};
 
@@ -120,9 +119,9 @@ const TAKEN: u32 = 3;
 const RELEASED: u32 = 4;
 /// The thread never had a core: it polls an offloaded task, and is not watched.
 const OFFLOADED: u32 = 5;
-/// A bit besides one of these values: the light barrier is a fence.
+/// A bit in addition to one of these values: the light barrier is a fence.
 const FENCES: u32 = 1 << 8;
-/// A bit besides one of these values: the thread also checks a clock to find out whether its
+/// A bit in addition to one of these values: the thread also checks a clock to find out whether its
 /// poll is overdue.
 const CLOCK: u32 = 1 << 9;
 
@@ -149,7 +148,7 @@ pub(super) struct SavedPoll {
     task: *mut (),
 }
 
-/// The thread's side. No other thread calls these.
+/// Methods for the thread that the record belongs to. No other thread calls them.
 impl PollRecord {
     const_unless_loom! {
         /// Creates the record of a thread that is in the runtime's code.
@@ -274,7 +273,7 @@ impl PollRecord {
     /// Starts a new record for a thread that may be about to wait inside of a poll, and returns the
     /// old one. From now on the record is not watched.
     pub(super) fn save(&self) -> SavedPoll {
-        // Relaxed, four times: only this thread uses the words, or the lock is held.
+        // Relaxed, four times: only this thread uses the record, or the lock is held.
         let (claim, task) = (self.claim(), self.task.load(Relaxed));
         let saved = SavedPoll { seq: self.seq(), claim, task };
         self.seq.store((saved.seq | DEPTH).wrapping_add(2), Relaxed);
@@ -284,7 +283,7 @@ impl PollRecord {
 
     /// Restores a record; `claim` is its claim with the bits that it is to be written with.
     fn restore_with(&self, saved: SavedPoll, claim: u32) {
-        // Relaxed, twice: only this thread uses the words, or the lock is held.
+        // Relaxed, twice: only this thread uses the record, or the lock is held.
         self.task.store(saved.task, Relaxed);
         self.claim.store(claim, Relaxed);
         // Release: publishes `task`, which is the task of this number. Pairs with the Acquire in
@@ -298,8 +297,8 @@ impl PollRecord {
     }
 }
 
-/// The watched side of a thread: the lock through which other threads read its
-/// [`PollRecord`] and may take its core.
+/// The watched side of a thread: the lock through which other threads read its [`PollRecord`] and
+/// may take its core.
 pub(crate) struct Lease {
     state: Mutex<LeaseState>,
     fences: bool,
@@ -318,8 +317,7 @@ struct LeaseState {
     core: *mut (),
 }
 
-// SAFETY: the pointers are used only by the thread that holds the lock, by invariants 1, 4 and
-// 5.
+// SAFETY: the pointers are used only by the thread that holds the lock, by invariants 1, 4 and 5.
 unsafe impl Send for LeaseState {}
 
 /// The place of a watched thread's record.
@@ -327,17 +325,18 @@ unsafe impl Send for LeaseState {}
 enum Attachment {
     /// No record is attached yet, or any more.
     Unattached,
-    /// The thread's own words. They live until they are detached.
+    /// The thread's own record. It lives until it is detached.
     Attached(NonNull<PollRecord>),
-    /// A copy: the thread waits inside of a poll, and its words may be another runtime's meanwhile.
+    /// A copy: the thread waits inside of a poll, and its own record may serve another runtime
+    /// meanwhile.
     Suspended(SavedPoll),
 }
 
 impl LeaseState {
-    /// Returns the thread's own words, if they are attached.
+    /// Returns the thread's own record, if it is attached.
     fn record(&self) -> Option<&PollRecord> {
         match self.attachment {
-            // SAFETY: obligation 1 of `attach`: the words live until `detach`, which takes the
+            // SAFETY: obligation 1 of `attach`: the record lives until `detach`, which takes the
             // lock; and it is held now.
             Attachment::Attached(record) => Some(unsafe { record.as_ref() }),
             _ => None,
@@ -358,7 +357,7 @@ impl LeaseState {
     }
 }
 
-/// The thread's side.
+/// Methods for the thread that the lease belongs to.
 impl Lease {
     /// Creates the lease of a thread that has no core yet. If `keeps_core` is true, the core is
     /// never taken from the thread.
@@ -425,10 +424,10 @@ impl Lease {
         claim | fences | clock
     }
 
-    /// Attaches the thread's words, which are watched from now on. The thread has no core.
+    /// Attaches the thread's record, which is watched from now on. The thread has no core.
     ///
     /// # Safety
-    /// 1. The words live until [`detach`](Self::detach) is called.
+    /// 1. The record lives until [`detach`](Self::detach) is called.
     pub(super) unsafe fn attach(&self, record: &PollRecord) {
         let mut state = lock(&self.state);
         // Relaxed: the lock orders it.
@@ -436,7 +435,7 @@ impl Lease {
         state.attachment = Attachment::Attached(NonNull::from_ref(record));
     }
 
-    /// Detaches the thread's words, which are not watched any more.
+    /// Detaches the thread's record, which is not watched any more.
     pub(super) fn detach(&self, record: &PollRecord) {
         let mut state = lock(&self.state);
         if !weakened!("lease_detaches") {
@@ -447,8 +446,8 @@ impl Lease {
         record.claim.store(HELD, Relaxed);
     }
 
-    /// Keeps a copy of the record of a thread that waits inside of a poll, so that its words are
-    /// free for other use meanwhile.
+    /// Keeps a copy of the record of a thread that waits inside of a poll, so that the record
+    /// itself is free for other use meanwhile.
     pub(super) fn suspend(&self, record: &PollRecord) {
         let mut state = lock(&self.state);
         let has_core = matches!(record.claim(), HELD | OVERDUE);
@@ -456,10 +455,10 @@ impl Lease {
         state.attachment = Attachment::Suspended(record.save());
     }
 
-    /// Attaches the words again and restores their record: the thread goes on with its poll.
+    /// Attaches the record again and restores it from the copy: the thread goes on with its poll.
     ///
     /// # Safety
-    /// 1. The words live until [`detach`](Self::detach) is called.
+    /// 1. The record lives until [`detach`](Self::detach) is called.
     pub(super) unsafe fn reattach(&self, record: &PollRecord) {
         let mut state = lock(&self.state);
         if let Attachment::Suspended(saved) = state.attachment {
@@ -541,7 +540,7 @@ impl Lease {
     }
 }
 
-/// The inspector's side.
+/// Methods for other threads, which inspect the thread that the lease belongs to.
 impl Lease {
     /// Returns the number of the poll that the thread is in, or was in last, if it has a core. This
     /// is a guess; `inspect` checks it again.
@@ -576,8 +575,8 @@ impl Lease {
     /// the thread is not in that poll any more, or has no core, or the system refuses the barrier.
     ///
     /// A thread that is in the runtime's code on behalf of that poll is out of it soon, so I3 is
-    /// tried several times. That is as correct as once: if any try sees depth 0, then
-    /// each R1 that came before I2 was over by then, and each that comes later sees CLAIMING.
+    /// tried several times. That is as correct as once: if any try sees depth 0, then each R1 that
+    /// came before I2 was over by then, and each that comes later sees CLAIMING.
     pub(crate) fn inspect(&self, number: usize) -> Option<Inspection<'_>> {
         let state = lock(&self.state);
         let (before, _) = state.claim_and_seq()?;
@@ -671,8 +670,8 @@ impl Drop for Inspection<'_> {
             Attachment::Suspended(saved) => saved.claim = self.after,
             Attachment::Attached(record) => {
                 let claim = self.lease.with_flags(self.after);
-                // SAFETY: obligation 1 of `attach`: the words live until `detach`, which takes the
-                // lock, and we hold it.
+                // SAFETY: obligation 1 of `attach`: the record lives until `detach`, which takes
+                // the lock, and we hold it.
                 // Release: our reads of the task are over. Pairs with the Acquire in
                 // `PollRecord::reclaim` and `Lease::recheck`.
                 unsafe { record.as_ref() }.claim.store(claim, Release);

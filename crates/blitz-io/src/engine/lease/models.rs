@@ -1,7 +1,7 @@
 //! Models of a core that changes hands while its thread is in user code.
 //!
-//! The core is a cell that the model checker watches, so that two threads that touch it at once
-//! are found. Work of a thread that has lost its core goes elsewhere, into an injector that only
+//! The core is a cell that the model checker watches, so that two threads that touch it at once are
+//! found. Work of a thread that has lost its core goes elsewhere, into an injector that only
 //! counts.
 
 use std::{ptr::NonNull, sync::Arc as Plain};
@@ -14,7 +14,7 @@ use crate::engine::prim::{
 /// A core, two threads' leases and poll records, and a task.
 struct LeaseWorld {
     leases: [Lease; 2],
-    /// Stand for the threads' own words; dropped after the leases that they are attached to.
+    /// The threads' own poll records; dropped after the leases that they are attached to.
     records: [PollRecord; 2],
     core: UnsafeCell<u32>,
     /// The task, which is freed, by a write, by the thread that ends its poll.
@@ -234,8 +234,8 @@ fn a_claim_that_comes_too_late_leaves_the_core() {
     });
 }
 
-/// The core goes from the first thread to the second, and from that to the monitor again, while
-/// the first thread comes back.
+/// The core goes from the first thread to the second, and from that to the monitor again, while the
+/// first thread comes back.
 #[test]
 fn a_core_is_taken_twice_in_a_row() {
     let ends = Plain::new(ModelEnds::default());
@@ -425,8 +425,8 @@ fn words_of_two_runtimes_against_inspectors() {
     });
 }
 
-/// A thread waits with a core that is never taken from it, like a fiber that blocks its thread.
-/// It is marked while it waits, and sees the mark when it goes on. Afterwards the mark is gone.
+/// A thread waits with a core that is never taken from it, like a fiber that blocks its thread. It
+/// is marked while it waits, and sees the mark when it goes on. Afterwards the mark is gone.
 #[test]
 fn a_thread_that_waits_and_keeps_its_core_is_marked() {
     model(|| {
@@ -456,7 +456,7 @@ fn a_thread_that_waits_and_keeps_its_core_is_marked() {
     });
 }
 
-/// A thread ends, and its words with it, while an inspector looks at it.
+/// A thread ends, and its poll record with it, while an inspector inspects it.
 #[test]
 fn words_that_end_with_their_thread_against_an_inspector() {
     model(|| {

@@ -1,10 +1,10 @@
 //! Requests for a stack trace to a thread that is stuck in user code.
 //!
-//! Only the thread itself can produce one, because its registers are its own. So it is sent a
-//! signal, and writes the trace in the handler, which interrupts it wherever it is. A handler
-//! may neither allocate nor wait for a lock, so everything that it needs is here before it runs.
-//! The signal itself carries no information: a handler that runs too late, twice, or for
-//! another sender finds that nothing is requested, and does nothing.
+//! Only the thread itself can produce a trace, because its registers are its own. So it is sent a
+//! signal, and writes the trace in the handler, which interrupts it wherever it is. A handler may
+//! neither allocate nor wait for a lock, so everything that it needs is here before it runs. The
+//! signal itself carries no information: a handler that runs too late, twice, or for another sender
+//! finds that nothing is requested, and does nothing.
 //!
 //! # Protocol
 //! ```text
@@ -21,23 +21,22 @@
 //! handler here.
 //!
 //! # Invariants
-//! 1. The trace is written between H1 and H3, by the one handler that set `state` to WRITING.
-//!    Only that handler ends WRITING.
-//! 2. The trace is read while `state` is WRITTEN, by the requester that has the lock; and only
-//!    that requester ends WRITTEN.
-//! 3. No thread waits for ever: a requester has a limit, and a handler waits for nothing. A
-//!    trace that is never finished (the thread was stopped in the middle) makes later requests
-//!    fail.
+//! 1. The trace is written between H1 and H3, by the one handler that set `state` to WRITING. Only
+//!    that handler ends WRITING.
+//! 2. The trace is read while `state` is WRITTEN, by the requester that has the lock; and only that
+//!    requester ends WRITTEN.
+//! 3. No thread waits for ever: a requester has a limit, and a handler waits for nothing. A trace
+//!    that is never finished (the thread was stopped in the middle) makes later requests fail.
 //!
 //! # Rejected
-//! - The address of the words in the signal: the signal may arrive when they are gone.
+//! - The address of the request in the signal: the signal may arrive when the request is gone.
 //! - An unwinder in the handler: the existing ones call the dynamic linker, which takes a lock.
 //!
 //! # Checked by
-//! `a_trace_is_read_whole`, `a_late_trace_is_left_alone`,
-//! `the_second_trace_follows_the_first`; weakened as `stack_request_publishes`,
-//! `stack_request_reads`, `stack_request_claims`, `stack_request_withdraws`,
-//! `stack_request_leaves_writers`, `stack_request_after_reading`, `stack_request_after_a_late_one`.
+//! `a_trace_is_read_whole`, `a_late_trace_is_left_alone`, `the_second_trace_follows_the_first`;
+//! weakened as `stack_request_publishes`, `stack_request_reads`, `stack_request_claims`,
+//! `stack_request_withdraws`, `stack_request_leaves_writers`, `stack_request_after_reading`,
+//! `stack_request_after_a_late_one`.
 
 use std::{ops::Range, time::Duration};
 
@@ -120,7 +119,7 @@ impl StackRequest {
         let requester = lock(&self.requester);
         let order = if weakened!("stack_request_after_a_late_one") { Relaxed } else { Acquire };
         // Acquire: an earlier trace, for which the requester did not wait, is written before the
-        // next one is. Pairs with the Release in `trace`. The state cannot change in between,
+        // next one is. Pairs with the Release in `respond`. The state cannot change in between,
         // because only a handler that finds REQUESTED changes it.
         let is_writing = self.state.word().load(order) == WRITING;
         if is_writing && !weakened!("stack_request_leaves_writers") {
@@ -128,7 +127,7 @@ impl StackRequest {
         }
         let order = if weakened!("stack_request_after_reading") { Relaxed } else { Release };
         // Release: the last trace has been read before the next is written. Pairs with the AcqRel
-        // in `trace`.
+        // in `respond`.
         self.state.word().store(REQUESTED, order);
         Some(PendingRequest { stack_request: self, _requester: requester })
     }
@@ -188,7 +187,7 @@ impl PendingRequest<'_> {
     /// Returns the trace, if there is one: A4.
     pub(crate) fn read(&self) -> Option<StackTrace> {
         let order = if weakened!("stack_request_reads") { Relaxed } else { Acquire };
-        // Acquire: sees the trace. Pairs with the Release in `trace`.
+        // Acquire: sees the trace. Pairs with the Release in `respond`.
         let is_written = self.stack_request.state.word().load(order) == WRITTEN;
         // SAFETY: by invariant 2 the trace is ours to read while we have the lock.
         is_written.then(|| self.stack_request.trace.with(|trace| unsafe { (*trace).clone() }))

@@ -1,10 +1,9 @@
 //! Tracks which set of local tasks the code on this thread belongs to.
 //!
 //! The sets that were entered form a chain, innermost first. A guard may outlive what was entered
-//! before or after it, and guards may be dropped in any order: the guard's link is removed from
-//! the middle of the chain, and the current set is the one that was entered last and not left
-//! yet. A guard that is leaked stays in the chain together with the set that it owns, so nothing
-//! dangles.
+//! before or after it, and guards may be dropped in any order: the guard's link is removed from the
+//! middle of the chain, and the current set is the one that was entered last and not left yet. A
+//! guard that is leaked stays in the chain together with the set that it owns, so nothing dangles.
 
 use std::{cell::Cell, marker::PhantomData, ptr};
 
@@ -47,8 +46,8 @@ impl EnteredSet {
     pub(crate) fn new(set: &Local) -> Self {
         let set = Box::into_raw(Box::new(set.clone()));
         let link = Box::into_raw(Box::new(SetLink { set, outer: Cell::new(innermost()) }));
-        // SAFETY: obligation 1 of `enter`: `drop` removes the link before the link and the set
-        // are freed.
+        // SAFETY: obligation 1 of `enter`: `drop` removes the link before the link and the set are
+        // freed.
         unsafe { enter(link) };
         Self { link, _not_send: PhantomData }
     }
@@ -57,8 +56,7 @@ impl EnteredSet {
 impl Drop for EnteredSet {
     fn drop(&mut self) {
         drop(UnlinkOnDrop(self.link));
-        // SAFETY: `new` made both pointers with `Box::into_raw`, and the link is out of the
-        // chain.
+        // SAFETY: `new` made both pointers with `Box::into_raw`, and the link is out of the chain.
         let set = unsafe {
             let link = Box::from_raw(self.link.cast_mut());
             Box::from_raw(link.set.cast_mut())

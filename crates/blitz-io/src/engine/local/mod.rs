@@ -1,13 +1,14 @@
 //! Tasks that are run and dropped by one thread, so that their futures need not be `Send`.
 //!
-//! [`Local`] is the owner's handle of a set. It cannot leave its thread, so code that has one
-//! runs on that thread. [`Shared`] is the part that other threads reach, through wakers and abort
-//! handles. The set has an [`Arena`] (the arena of its task cells) of its own, held by its thread.
+//! [`Local`] is the owner's handle of a set of such tasks. It cannot leave its thread, so code that
+//! has one runs on that thread. [`Shared`] is the part that other threads reach, through wakers and
+//! abort handles. The set has an [`Arena`] of its own, which allocates its task cells and is held
+//! by its thread.
 //!
 //! # Protocol
-//! An entry that the set's own thread places goes to `fifo`, which only that thread uses. An
-//! entry that another thread places goes to `arrivals`, and the drivers are woken ([`notifier`]).
-//! Only the set's thread takes entries out.
+//! An entry that the set's own thread places goes to `fifo`, which only that thread uses. An entry
+//! that another thread places goes to `arrivals`, and the drivers are woken ([`notifier`]). Only
+//! the set's thread takes entries out.
 //!
 //! The end of a set, all of it on the set's thread:
 //! ```text
@@ -20,8 +21,8 @@
 //! Another thread that has set QUEUED and not yet pushed its entry either finds `arrivals` open
 //! before E4, and E4 drops the entry; or it finds `arrivals` closed, and drops the entry itself.
 //! Either way E2 came first: the task is complete, and only its memory is left to free. A
-//! destructor that E2 runs may wake tasks of the set, which go to `fifo`. It may also spawn,
-//! which is refused: such a future is dropped at once, on this thread.
+//! destructor that E2 runs may wake tasks of the set, which go to `fifo`. It may also spawn, which
+//! is refused: such a future is dropped at once, on this thread.
 //!
 //! A set that is configured to end when a task panics does so after the poll of that task. Its
 //! drivers are woken and panic, in that poll and in later ones. One of its tasks may be lower on
@@ -40,11 +41,10 @@
 //!
 //! # Checked by
 //! `models.rs`: `a_wake_against_a_poll_is_seen_or_calls_again`,
-//! `a_wake_against_completion_frees_once`,
-//! `a_wake_against_the_end_drops_the_future_on_its_thread`,
+//! `a_wake_against_completion_frees_once`, `a_wake_against_the_end_drops_the_future_on_its_thread`,
 //! `an_abort_against_the_end_drops_the_future_on_its_thread`,
-//! `a_push_against_the_end_leaves_nothing_behind`; weakened as
-//! `local_registers_first`, `local_stops_first`, `local_closes`, `local_owner_check`.
+//! `a_push_against_the_end_leaves_nothing_behind`; weakened as `local_registers_first`,
+//! `local_stops_first`, `local_closes`, `local_owner_check`.
 
 use std::{
     future::Future,
@@ -75,8 +75,8 @@ pub(crate) mod context;
 #[cfg(test)]
 mod models;
 
-/// Maximum number of task polls in one poll of the set. Tokio's figure, so that other tasks on
-/// the thread of a set wait no longer than they do there.
+/// Maximum number of task polls in one poll of the set. Tokio's figure, so that other tasks on the
+/// thread of a set wait no longer than they do there.
 const POLLS_PER_TURN: usize = 61;
 
 /// Every 31st search for the next entry begins with `arrivals`, so that a full `fifo` does not
@@ -101,9 +101,9 @@ struct Shared {
     state: UnsafeCell<LocalState>,
 }
 
-// SAFETY: `state` is accessed on the set's thread only (`owner`). The last reference may be
-// dropped on any thread, but then `state` has only plain words left: E3 emptied the chain, and a
-// set that was never ended keeps a reference to itself through its arena.
+// SAFETY: `state` is accessed on the set's thread only (`owner`). The last reference may be dropped
+// on any thread, but then `state` has only plain words left: E3 emptied the chain, and a set that
+// was never ended keeps a reference to itself through its arena.
 unsafe impl Send for Shared {}
 // SAFETY: `state` is accessed on the set's thread only (`owner`); locks guard `arrivals` and
 // `notifier`.
@@ -194,8 +194,8 @@ impl Local {
     ) -> JoinHandle<F::Output> {
         let arena = Arena::new(self.shared.clone());
         // SAFETY: this function creates the arena and holds it until it is closed, and the task
-        // keeps its memory until the `JoinHandle` is gone. Dropping the entry cancels the task,
-        // on this thread.
+        // keeps its memory until the `JoinHandle` is gone. Dropping the entry cancels the task, on
+        // this thread.
         unsafe {
             let (task, header) = Arena::spawn(arena, future, label);
             arena.as_ref().refuse();
@@ -282,7 +282,8 @@ impl Local {
     /// Ends the set and panics.
     #[cold]
     fn fail(&self) -> ! {
-        // Woken before the end, because it removes their wakers and each of them must panic too.
+        // The drivers are woken before the end, because the end removes their wakers and each of
+        // them must panic too.
         self.shared.notifier.notify();
         self.end();
         panic!(
@@ -329,8 +330,8 @@ impl Local {
                 self.empty_queues();
             }
             if let Some(arena) = arena {
-                // SAFETY: the set's thread holds the arena, this is that thread, and nothing of
-                // the arena is borrowed. An arena that refuses tasks keeps its cells until it is
+                // SAFETY: the set's thread holds the arena, this is that thread, and nothing of the
+                // arena is borrowed. An arena that refuses tasks keeps its cells until it is
                 // closed, so `task` stays valid.
                 unsafe {
                     arena.as_ref().refuse();
@@ -350,8 +351,8 @@ impl Local {
         self.shared.notifier.clear();
     }
 
-    /// Empties both queues: steps E3 and E4. All entries are of stopped tasks, so dropping them
-    /// at most frees memory, or, on this thread, drops the future of a task that was running.
+    /// Empties both queues: steps E3 and E4. All entries are of stopped tasks, so dropping them at
+    /// most frees memory, or, on this thread, drops the future of a task that was running.
     fn empty_queues(&self) {
         while let Some(task) = self.state(|state| state.fifo.pop_front()) {
             drop(task);
@@ -366,8 +367,8 @@ impl Local {
 
     /// Calls `f` inside the set, and marks the set as running: the caller checks for entries
     /// afterwards, so no driver is woken for what this thread places meanwhile. Where plain
-    /// blocking is not allowed, blocking in place is forbidden too, because the other tasks of
-    /// the set would wait.
+    /// blocking is not allowed, blocking in place is forbidden too, because the other tasks of the
+    /// set would wait.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         struct RestoreRunning<'a> {
             set: &'a Local,

@@ -2,8 +2,8 @@
 //!
 //! As a rule one future drives a set. There may be more: two `run_until`s side by side, or one
 //! inside a task of the set. Each is a *driver*. All drivers that have not been woken since their
-//! last poll are woken, because it is unknown which of them will be polled, and none may be left
-//! to wait for a task that another one would have run.
+//! last poll are woken, because it is unknown which of them will be polled, and none may be left to
+//! wait for a task that another one would have run.
 //!
 //! # Protocol
 //! ```text
@@ -12,16 +12,16 @@
 //! P2 takes the wakers, under the lock  W2 checks for entries
 //! P3 wakes them
 //! ```
-//! P2 or W1 has the lock first. If P2, W2 sees the entry; if W1, P2 finds the waker and the
-//! driver is polled again.
+//! P2 or W1 has the lock first. If P2, W2 sees the entry; if W1, P2 finds the waker and the driver
+//! is polled again.
 //!
 //! # Rejected
-//! One waker, that of the last poll: a driver that is done would then consume the wake-up that
-//! was meant for the others.
+//! One waker, that of the last poll: a driver that is done would then consume the wake-up that was
+//! meant for the others.
 //!
 //! # Checked by
-//! `a_wake_against_a_poll_is_seen_or_calls_again`; weakened as
-//! `local_registers_first`. `two_drivers_of_a_set_are_both_called` in tests/it.
+//! `a_wake_against_a_poll_is_seen_or_calls_again`; weakened as `local_registers_first`.
+//! `two_drivers_of_a_set_are_both_called` in tests/it.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -41,8 +41,7 @@ impl SetDriverId {
     }
 }
 
-/// The wakers of the drivers that wait. Users' code must never be called or dropped under the
-/// lock.
+/// The wakers of the drivers that wait. Users' code must never be called or dropped under the lock.
 pub(super) struct LocalNotifier {
     waiting: Mutex<RegisteredWakers>,
 }

@@ -1,27 +1,27 @@
 //! Counts the awake workers of all pools in the process, to limit those that spin for work.
 //!
-//! A runtime's workers and those of fork-join pools share the processors. Each kind limits its
-//! own searchers, but neither knows the load of the other, so a searcher of one kind would spin
-//! on a processor that the other kind needs. So all of them are counted here. A worker is *awake*
-//! if it runs something or searches; a worker that sleeps is not, and neither is a thread that
-//! has handed its core off. While more workers are awake than there are processors, no worker
-//! spins for work, and one that spins stops. So the spinning workers, of all kinds, are never
-//! more than the processors that run none of our tasks or jobs.
+//! A runtime's workers and those of fork-join pools share the processors. Each kind limits its own
+//! searchers, but neither knows the load of the other, so a searcher of one kind would spin on a
+//! processor that the other kind needs. So all of them are counted here. A worker is *awake* if it
+//! runs something or searches; a worker that sleeps is not, and neither is a thread that has handed
+//! its core off. While more workers are awake than there are processors, no worker spins for work,
+//! and a worker that spins stops. So the spinning workers, of all kinds, are never more than the
+//! processors that run none of our tasks or jobs.
 //!
-//! Threads that never spin for work are not counted: the thread of a current-thread runtime,
-//! which waits in its driver, and a caller from outside, which looks at its own latch for some
-//! microseconds and then lets others run (`fork/latch.rs`).
+//! Threads that never spin for work are not counted: the thread of a current-thread runtime, which
+//! waits in its driver, and a caller from outside, which checks its own latch for some microseconds
+//! and then lets others run (`fork/latch.rs`).
 //!
-//! Nothing else depends on this count. A worker that may not spin looks once more and falls
-//! asleep, by the same steps as one that has spun in vain. (A runtime's worker that runs out of
-//! tasks looks at all other cores once in any case, because tasks in their LIFO slots are seen in
-//! no other way.)
+//! Nothing else depends on this count. A worker that may not spin checks for work once more and
+//! falls asleep, by the same steps as a worker that has spun in vain. (A runtime's worker that runs
+//! out of tasks searches all other cores once in any case, because tasks in their LIFO slots are
+//! seen in no other way.)
 //!
 //! # Protocol
-//! An [`AwakeWorker`] counts while it lives: a core of a pool with threads, a thread of a fork-join
-//! pool, a guest of one while it is there. `idle` uncounts a member when it counts it as asleep,
-//! and the thread that takes it off the sleepers counts it again, so a member that is about to be
-//! unparked is awake already. Members are awake when they are created and dropped.
+//! An [`AwakeWorker`] stands for one worker while it lives: a core of a pool with threads, a thread
+//! of a fork-join pool, or a temporary worker of one. `idle` subtracts a worker when it counts it
+//! as asleep, and the thread that takes the worker off the sleepers adds it again, so a worker that
+//! is about to be unparked is awake already. Workers are awake when they are created and dropped.
 //!
 //! # Rejected
 //! - Reading the counts of the other pools: that needs a list of pools to walk, and a lock or a
@@ -38,8 +38,8 @@ mod counted {
 
     use crate::engine::prim::{AtomicUsize, Ordering::Relaxed, pad::CachePadded, thread};
 
-    /// The number of awake members. Signed, because another thread may see a member fall asleep
-    /// before it sees that the member was added.
+    /// The number of awake workers. Signed, because another thread may see a worker fall asleep
+    /// before it sees that the worker was added.
     static AWAKE: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
     static PROCESSORS: OnceLock<isize> = OnceLock::new();
@@ -76,26 +76,25 @@ mod counted {
     }
 }
 
-/// Counts the processors, which reads files, so it must be called before a pool's threads are
-/// started. A worker that did it later would open a descriptor at a moment that the program does
-/// not expect.
+/// Counts the processors. Must be called before a pool's threads are started, because it reads
+/// files: a worker that did it later would open a descriptor when the program does not expect it.
 pub(super) fn count_processors() {
     counted::processors();
 }
 
-/// Returns true if no more workers are awake than there are processors, so that each of those
-/// that search has one.
+/// Returns true if no more workers are awake than there are processors, so that each of those that
+/// search has one.
 #[inline]
 pub(crate) fn has_room() -> bool {
     counted::awake() <= counted::processors()
 }
 
-/// Uncounts a member that has fallen asleep.
+/// Subtracts a worker that has fallen asleep.
 pub(super) fn fell_asleep() {
     counted::add(-1);
 }
 
-/// Counts a member that wakes up, or is about to be woken.
+/// Adds a worker that wakes up, or is about to be woken.
 pub(super) fn woke() {
     counted::add(1);
 }
@@ -123,8 +122,8 @@ mod tests {
     use super::{AwakeWorker, counted, has_room};
     use crate::engine::pool::idle::{Idle, SelfWoken};
 
-    /// Other threads of the process come and go meanwhile, so this test adds far more members
-    /// than those could be.
+    /// Other threads of the process come and go meanwhile, so this test adds far more workers than
+    /// those could be.
     #[test]
     fn members_are_counted_while_they_are_awake() {
         const MANY: isize = 1 << 20;

@@ -24,8 +24,8 @@ struct State {
     taken: u64,
 }
 
-// SAFETY: a claimed task may be dropped by any thread: its future is `Send`, or its pool belongs
-// to one thread, and then no other thread takes part in its end.
+// SAFETY: a claimed task may be dropped by any thread: its future is `Send`, or its pool belongs to
+// one thread, and then no other thread takes part in its end.
 unsafe impl Send for State {}
 
 /// A snapshot of the list, for a thread that waits for the shutdown.
@@ -45,7 +45,7 @@ pub(crate) struct Dropper<'a> {
     thread: CpuClock,
 }
 
-/// A task that was taken out of the list: its holder drops the future, then the claim.
+/// A task that was taken out of the list. The thread that has it drops the future, then this value.
 pub(crate) struct ClaimedTask<'a> {
     list: &'a ClaimedTasks,
     number: u64,
@@ -152,8 +152,8 @@ impl Drop for ClaimedTask<'_> {
         let index = state.dropping.iter().position(|(number, _)| *number == self.number);
         let gone = index.map(|index| state.dropping.swap_remove(index));
         drop(state);
-        // Not under the lock: this may be the last reference to the task's name, and its memory
-        // may be freed by a user's allocator.
+        // Not under the lock: this may be the last reference to the task's name, and its memory may
+        // be freed by a user's allocator.
         drop(gone);
     }
 }

@@ -37,9 +37,9 @@ use crate::engine::{
 /// The thread that holds a core reaches it through [`super::current::with_core`], for a few steps
 /// at a time; no reference to a core may live across a poll.
 pub(crate) struct Core {
-    /// Keeps the core on cache lines of its own, because its neighbour in memory is likely the
-    /// next core, and both write here for each poll. (Two cores that shared a line took twice the
-    /// time for a hand-over.)
+    /// Keeps the core on cache lines of its own, because its neighbour in memory is likely the next
+    /// core, and both write here for each poll. (Two cores that shared a cache line took twice the
+    /// time to pass a task from one to the other.)
     _apart: CachePadded<()>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) index: usize,
@@ -70,17 +70,17 @@ pub(crate) struct Core {
     /// True if there are no thieves and no exact time, so that every entry goes to the end of
     /// `fifo`.
     pub(crate) is_plain: bool,
-    /// Time since this core last looked after the I/O driver and the timers, up to the last
+    /// Time since this core's last maintenance (of the I/O driver and the timers), up to the last
     /// reading of the clock.
     pub(crate) since_maintenance_ns: u64,
-    /// True if it is time to look after the I/O driver and the timers.
+    /// True if it is time to poll the I/O driver and fire timers.
     pub(crate) maintenance_is_due: bool,
-    /// True if the last look at the driver found events, so the next one likely does. With
-    /// nothing to run, the core then looks before it searches, because a look costs less, and the
-    /// tasks that it wakes are this core's.
+    /// True if the last poll of the driver found events, so the next one likely does. With nothing
+    /// to run, the core then polls the driver before it searches, because that costs less, and the
+    /// tasks that are woken by it are this core's.
     pub(crate) expects_events: bool,
-    /// True while entries belong to a batch: they are queued in order, and with at most one
-    /// wake-up of a helper.
+    /// True while entries belong to a batch: they are queued in order, and with at most one wake-up
+    /// of a helper.
     pub(crate) batch: bool,
     /// The part of a batch that goes to the injector, behind the tasks that are there.
     pub(crate) batch_overflow: Chain<Task>,
@@ -101,7 +101,7 @@ pub(crate) struct Remote {
     pub(crate) parker: CachePadded<Parker>,
     /// Written only by the core's holder, read by any thread.
     pub(crate) counters: CachePadded<CoreCounters>,
-    /// The core's `Arena`, to recognise it.
+    /// The address of the core's `Arena`, by which the core of an arena is found.
     pub(crate) arena: AtomicPtr<Arena>,
     /// True while the arena's list may be read by other threads: from the core's creation to its
     /// end.
@@ -182,8 +182,8 @@ impl Core {
 
     #[inline(always)]
     pub(crate) fn remote(&self) -> &Remote {
-        // SAFETY: the pool owns the element in a box that does not move, and `self.pool` keeps
-        // the pool alive.
+        // SAFETY: the pool owns the element in a box that does not move, and `self.pool` keeps the
+        // pool alive.
         unsafe { self.remote.as_ref() }
     }
 

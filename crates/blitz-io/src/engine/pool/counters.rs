@@ -9,8 +9,8 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     #[inline(always)]
     pub(crate) fn add(&self, count: u64) {
-        // Relaxed, and no read-modify-write: the core's holder is the only writer, and readers
-        // need a number, not an order.
+        // Relaxed, and no read-modify-write: the core's holder is the only writer, and readers need
+        // a number, not an order.
         self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
     }
 

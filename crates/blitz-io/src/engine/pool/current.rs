@@ -118,8 +118,8 @@ impl Drop for StartingPool {
     }
 }
 
-/// Calls `f`, which must run no user code, with the core of this thread. Must be called
-/// [`inside`], or in the runtime's own code.
+/// Calls `f`, which must run no user code, with the core of this thread. Must be called [`inside`],
+/// or in the runtime's own code.
 ///
 /// # Panics
 /// If this thread holds no core, which callers must have checked.
@@ -127,8 +127,8 @@ impl Drop for StartingPool {
 pub(crate) fn with_core<R>(f: impl FnOnce(&mut Core) -> R) -> R {
     let core = current::with(|current| current.core.get()).cast::<Core>();
     assert!(!core.is_null(), "this thread holds no core");
-    // SAFETY: the core is this thread's (it is not taken while we are inside), no other thread
-    // has a reference, and `f` does not call this function again, because it runs no code but the
+    // SAFETY: the core is this thread's (it is not taken while we are inside), no other thread has
+    // a reference, and `f` does not call this function again, because it runs no code but the
     // engine's.
     f(unsafe { &mut *core })
 }
@@ -142,9 +142,8 @@ impl CoreGuard {
     /// Makes `core` the core of this thread.
     pub(crate) fn new(core: Box<Core>) -> Self {
         *lock(&core.remote().thread) = Some(thread_id());
-        // SAFETY: obligation 1 of `CountingYields::new`: the counters live with the pool, which
-        // the core keeps until `release`; a thread that may lose its core before keeps the pool
-        // itself.
+        // SAFETY: obligation 1 of `CountingYields::new`: the counters live with the pool, which the
+        // core keeps until `release`; a thread that may lose its core before keeps the pool itself.
         let _counting =
             unsafe { current::CountingYields::new(core.counters().forced_yields.word()) };
         current::with(|current| {

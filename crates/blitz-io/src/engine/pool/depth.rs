@@ -1,8 +1,8 @@
 //! The number of entries that wait in the queues of a pool.
 //!
 //! It is a sum of lengths that are read one after the other while other threads go on, so it is a
-//! hint, never a bound. An entry that moves between two queues meanwhile is counted once, twice
-//! or not at all.
+//! hint, never a bound. An entry that moves between two queues meanwhile is counted once, twice or
+//! not at all.
 
 use super::{Pool, current};
 

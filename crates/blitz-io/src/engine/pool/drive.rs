@@ -1,20 +1,19 @@
 //! A pool without threads of its own: the threads that call `block_on` run its tasks.
 //!
 //! # Protocol
-//! There is one core. `block_on` takes it, runs tasks with it while it waits for
-//! its own future, and puts it back. A second caller meanwhile only polls its own
-//! future, asleep on a parker of its own; when the core comes back, one of the waiting
-//! callers is unparked, and takes the core if it still waits.
+//! There is one core. `block_on` takes it, runs tasks with it while it waits for its own future,
+//! and puts it back. A second caller meanwhile only polls its own future, asleep on a parker of its
+//! own; when the core comes back, one of the waiting callers is unparked, and takes the core if it
+//! still waits.
 //!
 //! # Invariants
-//! If a core is free and callers wait, one of them has a token or is awake, because a
-//! thread that puts the core back, or leaves without having taken it, unparks the next
-//! waiter.
+//! If a core is free and callers wait, one of them has a token or is awake, because a thread that
+//! puts the core back, or leaves without having taken it, unparks the next waiter.
 //!
 //! # Checked by
 //! `a_free_core_finds_a_waiter`, `a_waiter_that_comes_first_leaves_the_queue`,
-//! `a_second_wake_of_a_block_on_is_not_lost`; weakened as `drive_passes_on`,
-//! `drive_first_leaves`, `root_sees_second_wake`.
+//! `a_second_wake_of_a_block_on_is_not_lost`; weakened as `drive_passes_on`, `drive_first_leaves`,
+//! `root_sees_second_wake`.
 
 use std::{
     collections::VecDeque,
@@ -99,8 +98,8 @@ impl<C> FreeCores<C> {
         state.unpark_next();
     }
 
-    /// Leaves the wait queue. If a core is free, the token for it may have gone to this
-    /// thread, so the next waiter is unparked.
+    /// Leaves the wait queue. If a core is free, the token for it may have gone to this thread, so
+    /// the next waiter is unparked.
     fn leave(&self, parker: &Arc<Parker>) {
         let mut state = lock(&self.state);
         state.waiters.retain(|waiter| !Arc::ptr_eq(waiter, parker));
@@ -164,8 +163,8 @@ impl Wake for RootWaker {
     }
 }
 
-/// Waits for `future` on this thread, which runs nothing else. What it does is counted for
-/// `pool`, such as forced yields.
+/// Waits for `future` on this thread, which runs nothing else. Forced yields of the future are
+/// counted for `pool`.
 ///
 /// # Panics
 /// If a task of `pool` panicked and that ends it.
@@ -198,15 +197,15 @@ pub(crate) fn wait_for<F: Future>(pool: Option<&Arc<Pool>>, future: F) -> F::Out
             None => root.parker.park(),
         }
         let order = if weakened!("root_sees_second_wake") { Relaxed } else { AcqRel };
-        // AcqRel: a wake-up that found the flag set left no token, so what was done before it
-        // must be seen by this poll. Pairs with `wake_by_ref`.
+        // AcqRel: a wake-up that found the flag set left no token, so what was done before it must
+        // be seen by this poll. Pairs with `wake_by_ref`.
         root.woken.swap(false, order);
     }
 }
 
-/// Parks a `block_on` of a pool whose tasks other threads run. No thread looks after the driver
-/// and the timers of a pool that is stopping, so everything that waits there is cancelled first
-/// (N4 of `stop`).
+/// Parks a `block_on` of a pool with tasks that other threads run. No thread maintains the driver
+/// and the timers of a pool that is stopping, so everything that waits there is cancelled first (N4
+/// of `stop`).
 fn park_in(pool: &Pool, root: &RootWaker) {
     let _waiting = pool.wait_as_root();
     if pool.is_stopping() {
@@ -220,21 +219,21 @@ struct WaitingRoot<'a>(&'a Pool);
 
 impl Drop for WaitingRoot<'_> {
     fn drop(&mut self) {
-        // Relaxed: a thread that reads the count looks again.
+        // Relaxed: a thread that reads the count checks it again later.
         self.0.waiting_roots.fetch_sub(1, Relaxed);
     }
 }
 
 impl Pool {
     fn wait_as_root(&self) -> WaitingRoot<'_> {
-        // Relaxed: a thread that reads the count looks again.
+        // Relaxed: a thread that reads the count checks it again later.
         self.waiting_roots.fetch_add(1, Relaxed);
         WaitingRoot(self)
     }
 
     /// Returns true if a `block_on` of this pool waits.
     pub(super) fn has_waiting_roots(&self) -> bool {
-        // Relaxed: the reader looks again later.
+        // Relaxed: the caller checks again later.
         self.waiting_roots.load(Relaxed) > 0
     }
 }
@@ -278,7 +277,7 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     }
 }
 
-/// A place in the wait queue for the core, which is left even if the future panics.
+/// A place in the wait queue for the core. The thread leaves the queue even if the future panics.
 struct CoreWaiter<'a> {
     cores: &'a FreeCores,
     parker: &'a Arc<Parker>,
@@ -387,14 +386,14 @@ impl DrivenCore {
                 arena::sweep_held_arena();
             }
             if ran == 0 && root.is_woken() {
-                // The root has yielded and there is no task to run, so it can only have yielded
-                // to events and timers.
+                // The root has yielded and there is no task to run, so it can only have yielded to
+                // events and timers.
                 self.maintain_if(|_| true);
             } else if ran < self.pool.config.tick_polls && !root.is_woken() {
                 self.set_idle();
                 park::park(&self.pool, 0, || root.is_woken());
-                // A worker that was reserved for work counts as searching; there is no other
-                // worker to wake.
+                // A worker that was reserved for work counts as searching; there is no other worker
+                // to wake.
                 current::with_core(|core| {
                     if std::mem::take(&mut core.searching) {
                         let _ = core.pool.idle.stop_searching();
@@ -406,15 +405,14 @@ impl DrivenCore {
 }
 
 impl DrivenCore {
-    /// Looks after driver and timers, if `is_due` returns true.
+    /// Polls the driver and fires timers, if `is_due` returns true.
     fn maintain_if(&self, is_due: impl FnOnce(&mut Core) -> bool) {
         if current::with_core(is_due) {
             poller::maintain(&self.pool, 0, Maintenance::BetweenTasks);
         }
     }
 
-    /// Notifies the monitor that a task is about to run, because it may measure how long it
-    /// takes.
+    /// Notifies the monitor that a task is about to run, so that it watches the poll.
     #[inline]
     fn set_busy(&mut self) {
         if let Some(watch_record) = self.watch_record.as_ref().filter(|_| !self.busy) {
@@ -446,7 +444,7 @@ impl Drop for DrivenCore {
     }
 }
 
-/// Marks this thread as one that must not block, until this is dropped.
+/// Guard that marks this thread as one that must not block, until it is dropped.
 ///
 /// A fiber on it may not leave its stack either, because a thread that blocks runs the tasks of
 /// others, or has them wait for it.
@@ -457,8 +455,8 @@ pub(crate) struct NoBlocking {
 }
 
 impl NoBlocking {
-    /// Marks the thread; returns `None` if it is marked already. `kind` says what
-    /// `block_in_place` may do.
+    /// Marks the thread; returns `None` if it is marked already. `kind` says what `block_in_place`
+    /// may do.
     pub(crate) fn enter(kind: BlockingPolicy) -> Option<Self> {
         thread_context::with(|current| {
             if current.blocking.get() != BlockingPolicy::Allowed {
@@ -536,8 +534,8 @@ mod tests {
         });
     }
 
-    /// Two sources wake one `block_on`. The second may find the flag still set and leave no
-    /// token: then what came before it must be seen.
+    /// Two sources wake one `block_on`. The second may find the flag still set and leave no token:
+    /// then what came before it must be seen.
     #[test]
     fn a_second_wake_of_a_block_on_is_not_lost() {
         model(|| {

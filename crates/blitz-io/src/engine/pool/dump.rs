@@ -1,9 +1,9 @@
 //! Lists all tasks of a pool while it runs.
 //!
 //! Each `Arena` is read through the lock of its list ([`BiasedLock`]). Its holder may be anywhere
-//! meanwhile, also stuck in a poll, which is when a user needs the list. No user code runs during
-//! a read, not even an allocator: room is made before, and if more tasks turn up than there is
-//! room for, the read is repeated.
+//! meanwhile, also stuck in a poll, which is when a user needs the list. No user code runs during a
+//! read, not even an allocator: room is made before, and if more tasks turn up than there is room
+//! for, the read is repeated.
 //!
 //! [`BiasedLock`]: crate::engine::prim::biased::BiasedLock
 
@@ -39,8 +39,8 @@ pub(crate) struct TaskDescription {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskList {
     pub(crate) tasks: Vec<TaskDescription>,
-    /// Number of arenas that could not be read, because the system does not run the thread that
-    /// was changing their list.
+    /// Number of arenas that could not be read, because the system does not run the thread that was
+    /// changing their list.
     pub(crate) missed: usize,
 }
 

@@ -7,8 +7,8 @@
 //!
 //! *Due*: a steady local load must not starve tasks that come from outside, so the injector is
 //! checked first about once in a millisecond, however long a poll takes. The interval in polls
-//! follows from the average duration of a poll, which is measured over a few dozen polls at a
-//! time, with shifts.
+//! follows from the average duration of a poll, which is measured over a few dozen polls at a time,
+//! with shifts.
 
 use super::{Config, core::Core, keep_up};
 use crate::engine::{
@@ -19,20 +19,20 @@ use crate::engine::{
     work::task::cell::Task,
 };
 
-/// Number of tasks in a row that may come from the LIFO slot before the ring has its turn,
-/// because two tasks that wake each other must not starve the rest.
+/// Number of tasks in a row that may come from the LIFO slot before the ring has its turn, because
+/// two tasks that wake each other must not starve the rest.
 const LIFO_STREAK: u8 = 3;
 
 /// The longest that a task may wait in the injector while cores are busy.
 const INJECTOR_LATENCY_NS: u64 = 1_000_000;
 
-/// The limits of the interval in polls, as the design gives them.
+/// The limits of the interval in polls, as docs/design/scheduling.md gives them.
 const INTERVAL: std::ops::RangeInclusive<u32> = 8..=255;
 
 /// Polls slower than this are timed one by one, because reading the clock then costs 0.1 %.
 const SLOW_POLL_NS: u32 = 32_000;
 
-/// The intervals at which a core looks beyond its own queue and reads the clock.
+/// The intervals, in polls, at which a core checks the injector, reads the clock and ends a tick.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// The average duration of a poll, which starts with an assumption.
@@ -40,12 +40,12 @@ pub(crate) struct Pace {
     /// The average duration of a poll without an assumption at the start: zero until a poll was
     /// measured.
     mean_ns: u32,
-    /// Number of polls between two looks into the injector.
+    /// Number of polls between two checks of the injector.
     interval: u32,
     fixed: bool,
-    /// Number of polls until the next look into the injector.
+    /// Number of polls until the next check of the injector.
     injector_in: u32,
-    /// Time since the last look into the injector, up to the last reading of the clock.
+    /// Time since the last check of the injector, up to the last reading of the clock.
     since_injector_ns: u64,
     /// Number of polls between two readings of the clock.
     reading_every: u32,
@@ -118,19 +118,19 @@ fn moving_average(average: u32, sample: i64) -> u32 {
     u32::try_from(next).unwrap_or(0).max(1)
 }
 
-/// Number of looks at the queues before a searcher sleeps. A look with its pause takes 40 to 60
-/// ns on the machine it was measured on, and all of them about as long as falling asleep and
-/// being woken.
+/// Number of times that a searcher checks the queues before it sleeps. A check with its pause takes
+/// 40 to 60 ns on the machine it was measured on, and all of them about as long as falling asleep
+/// and being woken.
 const SPINS: u32 = 50;
 
-/// Number of times in a row that lingering may find nothing before it is skipped for a while.
+/// Number of times in a row that spinning may find nothing before it is skipped for a while.
 const VAIN_SPINS: u8 = 4;
 
-/// Number of times that a worker goes to sleep without lingering after [`VAIN_SPINS`] failures.
+/// Number of times that a worker goes to sleep without spinning after [`VAIN_SPINS`] failures.
 const SKIPPED_SPINS: u8 = 32;
 
-/// Decides whether a worker lingers before it sleeps: this pays where work comes in a steady
-/// trickle from outside, and costs processor time where it comes seldom.
+/// Decides whether a worker spins before it sleeps: this pays where work comes in a steady trickle
+/// from outside, and costs processor time where it comes seldom.
 #[derive(Debug)]
 pub(crate) struct SpinPolicy {
     failures: u8,
@@ -175,8 +175,7 @@ impl Core {
         Some(task)
     }
 
-    /// Takes the first of the tasks that have yielded, unless the root future must run before
-    /// them.
+    /// Takes the first of the tasks that have yielded, unless the root future must run before them.
     pub(crate) fn next_deferred(&mut self, root_is_woken: bool) -> Option<Task> {
         if root_is_woken || self.deferred.is_empty() {
             return None;
@@ -218,8 +217,7 @@ impl Core {
         }
         let wanted = self.pool.injector.batch_size(self.pool.config.workers);
         if !self.pool.config.threaded {
-            // Append the batch behind the tasks that wait already, so the order of arrival is
-            // kept.
+            // Append the batch behind the tasks that wait already, so the order of arrival is kept.
             let Self { pool, fifo, .. } = self;
             let fetched = pool.injector.pop_batch_into(wanted, |batch| {
                 let count = batch.len();
@@ -260,9 +258,10 @@ impl Core {
         Some(task)
     }
 
-    /// Looks a few times more before a searcher sleeps, if that has paid lately.
+    /// Checks the queues for some microseconds more before a searcher sleeps, if that has paid
+    /// lately.
     ///
-    /// A worker counts as searching while it lingers, so no producer pays for waking it.
+    /// A worker counts as searching while it spins, so no producer pays for waking it.
     #[cold]
     pub(crate) fn spin_before_sleep(&mut self) -> Option<Task> {
         if !self.searching || self.keep_up != 0 || !self.pool.idle.has_room() {
@@ -360,8 +359,8 @@ impl Core {
         }
     }
 
-    /// Brings the counters up to date for the last time: a core that is stopped before it slept
-    /// was busy until now.
+    /// Brings the counters up to date for the last time: a core that is stopped before it slept was
+    /// busy until now.
     pub(crate) fn before_end(&mut self) {
         self.read_clock();
     }
@@ -373,14 +372,14 @@ impl Core {
         self.pace.ran_since_park = false;
     }
 
-    /// Returns true, once, if it is time to look after the I/O driver and the timers.
+    /// Returns true, once, if it is time to poll the I/O driver and fire timers.
     #[inline]
     pub(crate) fn take_maintenance_due(&mut self) -> bool {
         std::mem::take(&mut self.maintenance_is_due)
     }
 
     /// Counts a poll of a root future towards the clock, and returns true, once, if it is time to
-    /// look after the I/O driver and the timers.
+    /// poll the I/O driver and fire timers.
     pub(crate) fn count_root_poll(&mut self) -> bool {
         if self.clock.count(&self.pool.tick, self.pace.reading_every) {
             self.read_clock();
@@ -408,10 +407,10 @@ fn bit(core: usize) -> u64 {
 /// Returns true if a searcher does not steal from the LIFO slot of a core because that core keeps
 /// up.
 ///
-/// Cores beyond the 64th share bits, so a set bit may belong to another core. A core that keeps
-/// up was seen with something in its ring. So where bits are shared, a core with an empty ring is
-/// not skipped: it may be stuck in a poll, and no searcher would look into its slot for as long
-/// as the other core keeps up.
+/// Cores beyond the 64th share bits, so a set bit may belong to another core. A core that keeps up
+/// was seen with something in its ring. So where bits are shared, a core with an empty ring is not
+/// skipped: it may be stuck in a poll, and no searcher would check its slot for as long as the
+/// other core keeps up.
 fn is_skipped(
     keep_up: u64,
     victim: usize,

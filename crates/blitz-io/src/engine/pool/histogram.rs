@@ -1,9 +1,9 @@
 //! Histograms of durations, with one writer, any number of readers, and no shared cache line.
 //!
 //! A [`Scale`] says which bucket a duration belongs to. *Linear*: all buckets are equally wide.
-//! *Log*: each power of two is cut into `2^precision` equal parts, so that a bucket is never
-//! wider than `2^-precision` of the durations in it; the narrow buckets at the lower end are
-//! merged into the first one.
+//! *Log*: each power of two is cut into `2^precision` equal parts, so that a bucket is never wider
+//! than `2^-precision` of the durations in it; the narrow buckets at the lower end are merged into
+//! the first one.
 //!
 //! The last bucket of either scale has no upper end.
 
@@ -31,8 +31,8 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// Creates a log scale: its first bucket ends at `min_ns` or before, and its last one
-    /// begins at `max_ns` or just after.
+    /// Creates a log scale: its first bucket ends at `min_ns` or before, and its last one begins at
+    /// `max_ns` or just after.
     pub(crate) fn log(precision: u32, min_ns: u64, max_ns: u64) -> Self {
         let skipped = step(min_ns, precision).saturating_sub(1);
         let mut last = step(max_ns, precision);
@@ -45,8 +45,8 @@ impl Scale {
         Self::Log { precision, skipped, buckets }
     }
 
-    /// Creates a log scale on which each bucket is as wide as all before it together: the first
-    /// one ends at `first_ns`, rounded up to a power of two.
+    /// Creates a log scale on which each bucket is as wide as all before it together: the first one
+    /// ends at `first_ns`, rounded up to a power of two.
     pub(crate) fn doubling(first_ns: u64, buckets: usize) -> Self {
         let first = first_ns.checked_next_power_of_two().unwrap_or(1 << 63);
         Self::Log { precision: 0, skipped: step(first, 0) - 1, buckets }
@@ -139,8 +139,8 @@ mod tests {
 
     use super::{Histogram, Scale};
 
-    /// Asserts that the ranges follow each other from zero to the end, that none is empty, and
-    /// that both ends of each belong to it.
+    /// Asserts that the ranges follow each other from zero to the end, that none is empty, and that
+    /// both ends of each belong to it.
     fn assert_sound(scale: Scale) {
         let mut next = 0;
         for bucket in 0..scale.buckets() {

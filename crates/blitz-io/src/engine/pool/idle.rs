@@ -1,57 +1,55 @@
 //! Decides which workers sleep, which search, and which must be woken.
 //!
 //! # Protocol
-//! `counts` holds two numbers: the *searching* workers, which look for work in the
-//! queues of others, and the *sleeping* workers that no thread has reserved yet.
-//! `asleep` has a bit per worker.
+//! `counts` holds two numbers: the *searching* workers, which look for work in the queues of
+//! others, and the *sleeping* workers that no thread has reserved yet. `asleep` has a bit per
+//! worker.
 //!
 //! ```text
 //! A producer                            A worker that found nothing
-//! P1 puts work into the injector          W1 sets its bit in `asleep`, then
+//! P1 puts work into the injector        W1 sets its bit in `asleep`, then
 //! P2 fence(SeqCst)                         moves itself in `counts`: one searcher
 //! P3 if no worker searches and one         fewer (if it was one), one sleeper more
 //!    sleeps: reserves one (sleeping     W2 fence(SeqCst)
-//!    - 1, searching + 1, in one step),  W3 looks into every queue once more; if
-//!    takes a bit, unparks its owner        there is work it wakes itself (below)
+//!    - 1, searching + 1, in one step),  W3 checks every queue once more; if there
+//!    takes a bit, unparks its owner        is work it wakes itself (below)
 //!                                       W4 parks
 //! A searcher that found work
 //! S1 searching - 1
 //! S2 if it was the last: fence(SeqCst), checks whether there is more work, then as P3
 //! ```
-//! *No work is slept on.* One of P2 and W2 comes first. If P2, then W3 sees the
-//! work. If W2, then P3 sees the sleeper, unless a worker searches. That searcher
-//! leaves by W1 or by S1, after P3 read it, and so after P2: its W3 or S2 sees
-//! the work.
+//! *No work is slept on.* One of P2 and W2 comes first. If P2, then W3 sees the work. If W2, then
+//! P3 sees the sleeper, unless a worker searches. That searcher leaves by W1 or by S1, after P3
+//! read it, and so after P2: its W3 or S2 sees the work.
 //!
-//! *Every reservation finds a bit.* A bit is set before its sleeper is counted,
-//! and a sleeper is uncounted before its bit is taken, so there are never fewer
-//! bits than sleepers plus reservations. Each reservation takes exactly one bit.
+//! *Every reservation finds a bit.* A bit is set before its sleeper is counted, and a sleeper is
+//! subtracted before its bit is taken, so there are never fewer bits than sleepers plus
+//! reservations. Each reservation takes exactly one bit.
 //!
-//! *Waking oneself* is a reservation, too, and for work it makes the worker a searcher:
-//! a producer that saw it searching before W1 may have left more than one item to it,
-//! so S2 must follow. If all sleepers are reserved, another thread is about to unpark
-//! this worker, which waits for that. If it got a reservation but its bit is gone, the
-//! reservation was meant for another sleeper, and it gives the reservation back.
+//! *Waking oneself* is a reservation, too, and for work it makes the worker a searcher: a producer
+//! that saw it searching before W1 may have left more than one item to it, so S2 must follow. If
+//! all sleepers are reserved, another thread is about to unpark this worker, which waits for that.
+//! If it got a reservation but its bit is gone, the reservation was meant for another sleeper, and
+//! it gives the reservation back.
 //!
-//! Work that a worker puts into its own ring is not covered, because that worker will
-//! come to it. It wakes others for such work only as a hint, without P2.
+//! Work that a worker puts into its own ring is not covered, because that worker will come to it.
+//! It wakes others for such work only as a hint, without P2.
 //!
 //! # Invariants
-//! Each decision has one source: `counts` alone decides whether a worker is woken,
-//! `asleep` alone decides which. A worker starts to search only while fewer than half
-//! of the workers search.
+//! Each decision has one source: `counts` alone decides whether a worker is woken, `asleep` alone
+//! decides which. A worker starts to search only while fewer than half of the workers search.
 //!
 //! # Rejected
-//! One word with a bit per worker, because it limits a pool to 64 workers. A park
-//! time-out that hides a lost wake-up, because it costs wake-ups for ever.
+//! One word with a bit per worker, because it limits a pool to 64 workers. A park time-out that
+//! hides a lost wake-up, because it costs wake-ups for ever.
 //!
 //! # Checked by
 //! `work_and_sleeper_never_miss_each_other`, `the_last_searcher_hands_on`,
 //! `two_producers_wake_for_both_items`, `a_worker_that_wakes_itself_is_counted_once`,
 //! `a_worker_that_wakes_itself_hands_on`, `every_reservation_finds_a_bit`,
 //! `the_last_worker_that_falls_asleep_sees_that_all_sleep`; weakened as `idle_counts_in_one_step`,
-//! `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`,
-//! `idle_give_back`, `idle_self_searches`.
+//! `idle_producer_fence`, `idle_sleeper_fence`, `idle_last_searcher`, `idle_give_back`,
+//! `idle_self_searches`.
 
 use super::awake;
 use crate::engine::prim::{
@@ -114,8 +112,7 @@ impl Idle {
         }
     }
 
-    /// Returns true if a searcher that spins takes no processor from a worker that runs
-    /// something.
+    /// Returns true if a searcher that spins takes no processor from a worker that runs something.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         !self.counted || awake::has_room()
@@ -129,8 +126,8 @@ impl Idle {
             if 2 * searching(now) >= self.workers as u64 {
                 return false;
             }
-            // AcqRel: every change of `counts` is in one order with what its thread did before
-            // it. Relaxed on failure: the value is only a better guess.
+            // AcqRel: every change of `counts` is in one order with what its thread did before it.
+            // Relaxed on failure: the value is only a better guess.
             match self.counts.compare_exchange_weak(now, now + SEARCHING_ONE, AcqRel, Relaxed) {
                 Ok(_) => return true,
                 Err(seen) => now = seen,
@@ -138,8 +135,8 @@ impl Idle {
         }
     }
 
-    /// Leaves the searching state because the searcher found work (S1). Returns true if it was
-    /// the last searcher, which must then do S2.
+    /// Leaves the searching state because the searcher found work (S1). Returns true if it was the
+    /// last searcher, which must then do S2.
     #[must_use]
     pub(crate) fn stop_searching(&self) -> bool {
         // AcqRel: orders this change with what the searcher did before, as in `start_searching`.
@@ -195,8 +192,8 @@ impl Idle {
         }
         if !weakened!("idle_give_back") {
             // AcqRel: orders this change as in `start_searching`. A producer that relied on the
-            // searcher that this worker was for a moment is served by the searcher that it is
-            // about to be, because the thread that took its bit has counted it as one.
+            // searcher that this worker was for a moment is served by the searcher that it is about
+            // to be, because the thread that took its bit has counted it as one.
             self.counts.fetch_add(SLEEPING_ONE - gained, AcqRel);
             if self.counted {
                 awake::fell_asleep();
@@ -230,11 +227,10 @@ impl Idle {
         searching(now) + sleeping(now) >= self.workers as u64
     }
 
-    /// Returns true if all workers sleep. Of several workers that have fallen asleep, the last
-    /// one in the order of `counts` sees true.
+    /// Returns true if all workers sleep. Of several workers that have fallen asleep, the last one
+    /// in the order of `counts` sees true.
     pub(crate) fn all_sleep(&self) -> bool {
-        // Relaxed: it is one word, so a thread that has changed it sees all changes before its
-        // own.
+        // Relaxed: it is one word, so a thread that has changed it sees all changes before its own.
         sleeping(self.counts.load(Relaxed)) >= self.workers as u64
     }
 
@@ -251,9 +247,9 @@ impl Idle {
         searching(now) == 0 && sleeping(now) > 0
     }
 
-    /// Reserves a sleeper for new work (P2 and P3). Returns the worker to unpark, which counts as
-    /// a searcher now, or `None` if none has to be woken. It does not choose `spared`, which
-    /// sleeps in the driver for others, too, if another worker sleeps.
+    /// Reserves a sleeper for new work (P2 and P3). Returns the worker to unpark, which counts as a
+    /// searcher now, or `None` if none has to be woken. It does not choose `spared`, which sleeps
+    /// in the driver for others, too, if another worker sleeps.
     #[must_use = "the worker must be unparked"]
     pub(crate) fn reserve_for_work(&self, spared: Option<usize>) -> Option<usize> {
         if !weakened!("idle_producer_fence") {
@@ -273,8 +269,7 @@ impl Idle {
         sleeping(self.counts.load(Relaxed)) as usize
     }
 
-    /// Asserts that no worker is marked or counted as asleep, and that `searchers` workers
-    /// search.
+    /// Asserts that no worker is marked or counted as asleep, and that `searchers` workers search.
     #[cfg(test)]
     pub(crate) fn assert_all_awake(&self, searchers: u64) {
         // Relaxed: the threads have been joined.
@@ -283,7 +278,7 @@ impl Idle {
         assert!(self.asleep.iter().all(|word| word.load(Relaxed) == 0), "a bit is left");
     }
 
-    /// Uncounts one sleeper and adds `gained`, if a worker sleeps and `allowed` returns true.
+    /// Subtracts one sleeper and adds `gained`, if a worker sleeps and `allowed` returns true.
     #[inline]
     fn reserve(&self, allowed: impl Fn(u64) -> bool, gained: u64) -> bool {
         // Relaxed: ordered by the fence before, where that matters.

@@ -1,38 +1,38 @@
-//! Detects whether a core keeps up with its queue, and lets a searcher that found only
-//! such cores take a short sleep.
+//! Detects whether a core keeps up with its queue, and lets a searcher that found only such cores
+//! take a short sleep.
 //!
-//! A task that changes cores takes its memory with it, cache line by cache line, and so
-//! does all that it shares with the tasks it left behind. For tasks of some hundred
-//! nanoseconds that is several times their work: four senders and a receiver on two cores
-//! take three times as long as on one, and six times the processor time. So a searcher looks
-//! before it steals. A queue that is very long, or that does not move, or that stays long
-//! is worth it. A queue that its owner empties within the time in which a sleeping worker
-//! could have been woken is left alone.
+//! A task that changes cores takes its memory with it, cache line by cache line, and so does all
+//! that it shares with the tasks it left behind. For tasks of some hundred nanoseconds that is
+//! several times their work: four senders and a receiver on two cores take three times as long as
+//! on one, and six times the processor time. So a searcher watches a queue before it steals. A
+//! queue that is very long, or that does not move, or that stays long is worth stealing from. A
+//! queue that its owner empties within the time in which a sleeping worker could have been woken is
+//! left alone.
 //!
 //! The searcher then does not fall asleep, because there is work, but takes a *short sleep*: it
-//! parks for a short time, counts as searching meanwhile, and looks again. So no producer pays for
-//! waking it, and if a core gets stuck in a poll with other tasks in its queue, a worker
+//! parks for a short time, counts as searching meanwhile, and then searches again. So no producer
+//! pays for waking it, and if a core gets stuck in a poll with other tasks in its queue, a worker
 //! comes. There is never more than one worker in a short sleep where one would do: a searcher that
-//! sees another searcher sleeps as if there were no work (see `idle`: the other one leaves
-//! later, and looks).
+//! sees another searcher sleeps as if there were no work (see `idle`: the other searcher stops
+//! later, and checks the queues then).
 //!
 //! # Protocol
 //! ```text
 //! the searcher                            a thread that puts work into the injector
 //! N1 writes its index into `ShortSleeper` I1 puts the work in
 //! N2 fence(SeqCst)                        I2 fence(SeqCst) (P2 of `idle`)
-//! N3 looks into the injector; if something  I3 if a worker searches: reads the index,
+//! N3 checks the injector; if something    I3 if a worker searches: reads the index,
 //!    is there, it does not sleep             and unparks the worker that it finds
 //! N4 parks, with a time-out
 //! ```
-//! One fence comes first, so N3 sees the work or I3 sees the index: work from outside
-//! does not wait for the end of a short sleep. Tasks in a core's ring may wait, because that core
-//! comes to them by itself. It ends the short sleep as soon as its ring is long, as a hint.
+//! One fence comes first, so N3 sees the work or I3 sees the index: work from outside does not wait
+//! for the end of a short sleep. Tasks in a core's ring may wait, because that core comes to them
+//! by itself. It ends the short sleep as soon as its ring is long, as a hint.
 //!
 //! # Rejected
-//! Waking no worker for short tasks, by the average duration of a poll: a long poll among
-//! them would delay every task behind it. What matters is how the other core progresses,
-//! and the searcher sees that for the price of a few cache misses.
+//! Waking no worker for short tasks, by the average duration of a poll: a long poll among them
+//! would delay every task behind it. What matters is how the other core progresses, and the
+//! searcher sees that for the price of a few cache misses.
 //!
 //! # Checked by
 //! `work_from_outside_does_not_wait_for_a_short_sleep`; weakened as `short_sleep_checks_again`,
@@ -47,9 +47,9 @@ use crate::engine::prim::{
     fence, spin_loop, weakened,
 };
 
-/// A queue of this many entries is worth stealing from if it is still as long when the entries
-/// that were there first have gone: even at 50 ns each, which is the least that a poll takes,
-/// they are more than a microsecond's work, and the queue does not get shorter.
+/// A queue of this many entries is worth stealing from if it is still as long when the entries that
+/// were there first have gone: even at 50 ns each, which is the least that a poll takes, they are
+/// more than a microsecond's work, and the queue does not get shorter.
 const MANY: u32 = 32;
 
 /// A queue of this many entries, half of a ring, is worth stealing from at once, and ends a short
@@ -58,21 +58,22 @@ const MANY: u32 = 32;
 /// be spread over the cores before the first of them waits, and stay there.)
 pub(crate) const LONG: u32 = 128;
 
-/// Number of pauses between two looks. Each look takes a cache line away from its owner, which
+/// Number of pauses between two checks. Each check takes a cache line away from its owner, which
 /// needs it back for its next step.
 const PAUSES: u32 = 4;
 
-/// Number of looks without a step after which the owner is taken to be in a long poll. Where this
-/// was measured a look with its pauses takes 0.2 µs, so these are 6 µs: an interrupt of the
+/// Number of checks without a step after which the owner is taken to be in a long poll. Where this
+/// was measured a check with its pauses takes 0.2 µs, so these are 6 µs: an interrupt of the
 /// owner's processor must not count as a long poll.
 const UNMOVED: u32 = 30;
 
-/// Number of looks until the entries that were seen at the first one must be gone: 20 µs, half of
+/// Number of checks until the entries that were seen at the first one must be gone: 20 µs, half of
 /// the time to wake a sleeping worker on another processor where this was measured.
 const CHECKS: u32 = 100;
 
 /// The duration of a short sleep; the system adds its slack of 50 µs. A task that is queued behind
-/// a long poll waits at most this long, and a worker that does it costs its processor some percent.
+/// a long poll waits at most this long, and a worker that sleeps like this again and again costs
+/// its processor some percent.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
 /// Returns true if the owner of this queue is about to empty it by itself.
@@ -97,8 +98,8 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
             if now.len() < MANY || first.len() >= MANY {
                 return now.len() < MANY;
             }
-            // The queue has grown meanwhile, as at the start of a batch: these entries, too, may
-            // be gone before long.
+            // The queue has grown meanwhile, as at the start of a batch: these entries, too, may be
+            // gone before long.
             (first, checks) = (now, CHECKS);
         }
         unmoved = if now.has_moved_since(&last) { 0 } else { unmoved + 1 };
@@ -121,7 +122,7 @@ impl ShortSleeper {
 
     /// Announces the short sleep (N1 to N3). Returns false if there is something to do.
     fn announce(&self, worker: usize, has_work: impl FnOnce() -> bool) -> bool {
-        // Relaxed: the fence orders it. If its index is overwritten, a worker ends its sleep by the
+        // Relaxed: the fence orders it. A worker with an index that is overwritten sleeps until its
         // time-out.
         self.0.store(worker + 1, Relaxed);
         if !weakened!("short_sleep_fence") {
@@ -132,8 +133,7 @@ impl ShortSleeper {
     }
 
     fn withdraw(&self, worker: usize) {
-        // Relaxed: a hint for other threads; one that unparks this worker for nothing does no
-        // harm.
+        // Relaxed: a hint for other threads; one that unparks this worker for nothing does no harm.
         let _ = self.0.compare_exchange(worker + 1, 0, Relaxed, Relaxed);
     }
 

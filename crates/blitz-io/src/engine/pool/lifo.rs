@@ -1,21 +1,21 @@
-//! The slot for the task that was woken last: it runs next, while the data that it was
-//! woken for is in the cache.
+//! The slot for the task that was woken last: it runs next, while the data that it was woken for is
+//! in the cache.
 //!
 //! # Protocol
-//! Only the owner puts an entry in. When it finds the slot empty it uses a plain store,
-//! because no other thread can fill the slot meanwhile. Replacing, taking and stealing
-//! are exchanges, so each entry leaves the slot once.
+//! Only the owner puts an entry in. When it finds the slot empty it uses a plain store, because no
+//! other thread can fill the slot meanwhile. Replacing, taking and stealing are exchanges, so each
+//! entry leaves the slot once.
 //!
-//! A thief looks here only in its last pass, before it would sleep, and no wake-up is
-//! sent for an entry here, because Tokio measured that those wake-ups cost more than the
-//! stealing gains (its 1.51 to 1.52.2).
+//! A thief checks the slot only in its last pass, before it would sleep, and no wake-up is sent for
+//! an entry here, because Tokio measured that those wake-ups cost more than the stealing gains (its
+//! versions 1.51 to 1.52.2).
 //!
 //! # Rejected
 //! Four slots: `bench/record` has the comparison.
 //!
 //! # Checked by
-//! `a_slot_is_emptied_once`, `a_replaced_entry_is_not_lost`;
-//! weakened as `lifo_put_publishes`, `lifo_take_sees`.
+//! `a_slot_is_emptied_once`, `a_replaced_entry_is_not_lost`; weakened as `lifo_put_publishes`,
+//! `lifo_take_sees`.
 
 use std::ptr::{self, NonNull};
 
@@ -77,8 +77,8 @@ impl<T: Linked> LifoSlot<T> {
     }
 
     fn entry(node: *mut T::Node) -> Option<T> {
-        // SAFETY: 1. `put` got the pointer from `into_ptr`. 2. An exchange took it out of the
-        // slot, which happens once for each time it is put.
+        // SAFETY: 1. `put` got the pointer from `into_ptr`. 2. An exchange took it out of the slot,
+        // which happens once for each time it is put.
         NonNull::new(node).map(|node| unsafe { T::from_ptr(node) })
     }
 }

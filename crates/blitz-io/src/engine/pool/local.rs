@@ -1,36 +1,35 @@
-//! A pool that belongs to one thread, for tasks whose futures are not `Send`.
+//! A pool that belongs to one thread, for tasks with futures that are not `Send`.
 //!
-//! Such a pool has no threads of its own and one core. Its *local* tasks are created in
-//! the `Arena` of that core, and nowhere else. They are polled by the thread that holds the
-//! core and takes their entry out, and dropped by that thread or by the end of the core.
-//! So this must be shown: only the owner's thread ever holds the core.
+//! Such a pool has no threads of its own and one core. Its *local* tasks are created in the `Arena`
+//! of that core, and nowhere else. They are polled by the thread that holds the core and takes
+//! their entry out, and dropped by that thread or by the end of the core. So this must be shown:
+//! only the owner's thread ever holds the core.
 //!
 //! # Invariants
-//! *One thread*: the core is among the free cores, or held by the thread with the
-//! number `number`. The ways to get it out of the free cores are
+//! *One thread*: the core is among the free cores, or held by the thread with the number `number`.
+//! The ways to get it out of the free cores are
 //!
 //! 1. `drive`, which `LocalRuntime::block_on` calls. That runtime is not `Send`; and
-//!    `Handle::block_on`, which may be called anywhere, only waits for its future.
-//!    A panic that ends the runtime makes `drive` end the core, on the thread that holds it.
+//!    `Handle::block_on`, which may be called anywhere, only waits for its future. A panic that
+//!    ends the runtime makes `drive` end the core, on the thread that holds it.
 //! 2. `stop`, which the runtime's shutdown and drop call, on the same thread.
 //! 3. `spawn_local` below, which checks the number.
 //! 4. starting threads, which this pool does not do.
 //!
 //! 1 and 2 check the number too ([`Pool::assert_owner_thread`]), so another way, if one is added,
-//! fails before a future is touched. A core is not handed over to another thread
-//! while its own blocks: only pools with threads do that.
+//! fails before a future is touched. The core is not handed off to another thread while its own
+//! blocks: only pools with threads do that.
 //!
-//! Other threads do hold *entries* of local tasks, of those they have woken or
-//! aborted. They put them into the injector. The thread that takes them out there holds the
-//! core, or ends the last one, which is the same thread; and a thread that finds the
-//! injector closed drops an entry whose task was stopped before: S3 to S5 of `stop`,
-//! in that order, on one thread.
+//! Other threads do hold *entries* of local tasks, of those they have woken or aborted. They put
+//! them into the injector. The thread that takes them out there holds the core, or ends the last
+//! one, which is the same thread; and a thread that finds the injector closed drops an entry of a
+//! task that was stopped before: S3 to S5 of `stop`, in that order, on one thread.
 //!
 //! Outside arenas hold tasks that are `Send`, because `spawn` requires it, also here.
 //!
 //! # Checked by
-//! `a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread`;
-//! weakened as `owned_stops_first`.
+//! `a_wake_against_the_end_of_an_owned_pool_drops_the_future_on_its_thread`; weakened as
+//! `owned_stops_first`.
 
 use std::{future::Future, sync::Arc};
 

@@ -88,8 +88,8 @@ pub(crate) struct Config {
     /// True if the threads start with the first task instead of with the pool.
     pub(crate) lazy: bool,
     pub(crate) lifo_slot: bool,
-    /// Number of polls between two looks into the injector (the shared queue); `None` lets each
-    /// core tune it.
+    /// Number of polls between two checks of the injector (the shared queue); `None` lets each core
+    /// tune it.
     pub(crate) global_queue_interval: Option<u32>,
     /// Number of polls in a worker's tick.
     pub(crate) tick_polls: u32,
@@ -122,8 +122,7 @@ impl Config {
         self.poll_times.is_some() || self.tracks_latency()
     }
 
-    /// Returns true if the time from queueing to polling is measured, for a histogram or for
-    /// hooks.
+    /// Returns true if the time from queueing to polling is measured, for a histogram or for hooks.
     fn tracks_latency(&self) -> bool {
         self.latencies.is_some() || self.hooks.as_ref().is_some_and(|hooks| hooks.track_latency)
     }
@@ -161,8 +160,8 @@ pub(crate) struct Pool {
     pub(crate) seeds: Option<Seeds>,
     owner_thread: local::OwnerThread,
     pub(crate) unhandled: Unhandled,
-    /// The pool of spare threads that brings threads and cores together again when they have lost
-    /// each other.
+    /// The layer above, which finds threads for cores that were taken or given up, and work for
+    /// threads that lost their core.
     pub(crate) spare_threads: OnceLock<Weak<dyn SpareThreads>>,
     pub(crate) watched: Option<Box<preempt::WatchedPool>>,
 }
@@ -193,8 +192,8 @@ where
     F::Output: Send + 'static,
     X: Extra,
 {
-    /// Starts the pool and spawns again, or returns the handle of a task that was cancelled
-    /// before its first poll. Drops or runs user code, so nothing may be borrowed.
+    /// Starts the pool and spawns again, or returns the handle of a task that was cancelled before
+    /// its first poll. Drops or runs user code, so nothing may be borrowed.
     ///
     /// # Panics
     /// If the threads could not be started, like `std::thread::spawn`, because no thread is there
@@ -244,8 +243,8 @@ impl Pool {
         Self::with_drivers(config, poller::PoolDrivers::none())
     }
 
-    /// Creates a pool with its cores and without threads, which looks after `drivers` (I/O
-    /// driver and timers).
+    /// Creates a pool with its cores and without threads. Its workers poll `drivers` (the I/O
+    /// driver and the timers).
     pub(crate) fn with_drivers(config: Config, drivers: poller::PoolDrivers) -> Arc<Self> {
         let workers = config.workers;
         let (owners, remotes): (Vec<_>, Vec<_>) =
@@ -296,8 +295,8 @@ impl Pool {
         assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
     }
 
-    /// Starts the threads, once. If the system refuses a thread, later calls do not try again:
-    /// each returns the error of the first.
+    /// Starts the threads, once. If the system refuses a thread, later calls do not try again: each
+    /// returns the error of the first.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
         if self.started.get().is_none() {
@@ -312,8 +311,8 @@ impl Pool {
         }
     }
 
-    /// Starts the threads of a lazy pool, which waits for its first task to do so, because its
-    /// I/O driver or its timers are used now.
+    /// Starts the threads of a lazy pool, which waits for its first task to do so, because its I/O
+    /// driver or its timers are used now.
     ///
     /// # Panics
     /// If the threads could not be started, like [`RefusedSpawn::end`].
@@ -395,8 +394,8 @@ impl Pool {
             return self.spawn_outside(future, label);
         };
         if self.is_stopping() {
-            // No worker would run the task. A task that is spawned between this check and the
-            // stop is claimed together with the core.
+            // No worker would run the task. A task that is spawned between this check and the stop
+            // is claimed together with the core.
             drop(inside);
             return Err(RefusedSpawn {
                 future,
@@ -474,9 +473,8 @@ impl Pool {
         }
     }
 
-    /// Calls the spawn hook for a new task and then queues the task. User code runs, so nothing
-    /// but this pool is borrowed, and the queue is chosen by the core that the thread holds
-    /// afterwards.
+    /// Calls the spawn hook for a new task and then queues the task. User code runs, so nothing but
+    /// this pool is borrowed, and the queue is chosen by the core that the thread holds afterwards.
     #[cold]
     fn place_hooked(self: Arc<Self>, task: Task) {
         let header = task.into_header();
@@ -511,8 +509,7 @@ impl Pool {
             return self.make_alone(future, label);
         }
         let arena = *outside.arena.get_or_insert_with(|| Arena::new(self.clone()));
-        // SAFETY: the lock makes this thread the holder of the arena, and it is held until the
-        // end.
+        // SAFETY: the lock makes this thread the holder of the arena, and it is held until the end.
         unsafe { Arena::spawn(arena, future, label) }
     }
 
@@ -553,8 +550,8 @@ impl Pool {
     #[inline(always)]
     fn place_here(&self, task: Task, origin: Origin, inside: Inside) {
         match current::core_of(self) {
-            // SAFETY: obligation 1 of `place_and_end`: the core stays this thread's while
-            // `inside` lives, and nothing of it is borrowed.
+            // SAFETY: obligation 1 of `place_and_end`: the core stays this thread's while `inside`
+            // lives, and nothing of it is borrowed.
             Some(core) => unsafe { Core::place_and_end(core, task, origin, inside) },
             None => {
                 drop(inside);

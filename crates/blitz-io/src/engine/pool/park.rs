@@ -1,9 +1,8 @@
-//! Puts a worker to sleep (steps W1 to W4 of `idle`), until there is work or something to look
-//! after.
+//! Puts a worker to sleep (steps W1 to W4 of `idle`), until there is work, or maintenance of driver
+//! and timers to do.
 //!
 //! # Checked by
-//! `a_stop_wakes_every_sleeper_whatever_producers_do`,
-//! `the_counts_are_right_after_sleeping`,
+//! `a_stop_wakes_every_sleeper_whatever_producers_do`, `the_counts_are_right_after_sleeping`,
 //! `the_counts_are_right_after_searching_and_sleeping`,
 //! `work_is_left_to_another_searcher_only_if_there_is_one`; weakened as `park_insists`,
 //! `park_leaves_it_to_a_searcher`.
@@ -41,8 +40,8 @@ pub(crate) fn park(pool: &Pool, index: usize, is_wanted: impl Fn() -> bool) {
     if !current::holds_core_of(pool) {
         return;
     }
-    // The hook and the values that the sweep dropped are user code, which may have placed a task
-    // on this core, where no other worker will look.
+    // The hook and the values that the sweep dropped are user code, which may have placed a task on
+    // this core, where no other worker will find it.
     let was_searching = current::with_core(|core| {
         core.before_park();
         if core.has_own_tasks() {
@@ -101,8 +100,8 @@ fn sleep(
 ) -> (WokenFor, Option<WakeReason<'_>>) {
     let wanted = || is_wanted() || pool.is_stopping() || arena::held_arena_needs_sweep();
     pool.idle.fall_asleep(index, was_searching);
-    // Work that its owners keep up with is left to another searcher, if there is one: that
-    // searcher leaves by W1 or S1 of `idle` after this, and looks.
+    // Work that its owners keep up with is left to another searcher, if there is one: that searcher
+    // stops by W1 or S1 of `idle` after this, and checks the queues then.
     let left_to_others =
         others_keep_up && (pool.idle.has_searchers() || weakened!("park_leaves_it_to_a_searcher"));
     if !left_to_others
@@ -119,8 +118,7 @@ fn sleep(
     let mut last_polls = None;
     let woken = loop {
         let now = pool.drivers.driver_polls();
-        // Leave the driver to the awake workers only as long as one has polled it since last
-        // time.
+        // Leave the driver to the awake workers only as long as one has polled it since last time.
         let spared = poller_usefulness.is_doubtful()
             && !pool.idle.all_sleep()
             && last_polls.replace(now) != Some(now);
@@ -136,8 +134,8 @@ fn sleep(
         if !pool.idle.is_asleep(index) {
             break (WokenFor::Work, reason);
         }
-        // Not reserved: there is something to look after, the worker was called, or the token was
-        // left over.
+        // Not reserved: there is maintenance to do, something other than work wants the worker
+        // awake, or the token was left over.
         if reason.is_some() || wanted() {
             break (wake_self_now(pool, index), reason);
         }
@@ -146,7 +144,7 @@ fn sleep(
     woken
 }
 
-/// Wakes this worker, which must not sleep on, because the token that called it is consumed.
+/// Wakes this worker, which must not sleep on, because the token that woke it is consumed.
 ///
 /// Another worker that wakes itself may hold this worker's reservation for a moment and then give
 /// it back, so one refusal does not mean that this worker will be unparked.
@@ -237,8 +235,7 @@ mod tests {
                 let pool = pool.clone();
                 move || {
                     if sleep(&pool, index, true, others_keep_up, || false).0 == WokenFor::Work {
-                        // Release: like the store in `stop`, so that the other searcher ends,
-                        // too.
+                        // Release: like the store in `stop`, so that the other searcher ends, too.
                         pool.stopping.store(true, Release);
                         pool.remotes.iter().for_each(|remote| remote.parker.unpark());
                     }

@@ -23,8 +23,8 @@ impl Core {
         }
     }
 
-    /// Queues an entry like [`place`](Self::place), and then drops `guard`, which keeps the core
-    /// on this thread. Nothing is left to do after that, so the caller needs no stack frame.
+    /// Queues an entry like [`place`](Self::place), and then drops `guard`, which keeps the core on
+    /// this thread. Nothing is left to do after that, so the caller needs no stack frame.
     ///
     /// # Safety
     /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.
@@ -42,8 +42,7 @@ impl Core {
             this.place_last(task, origin);
             drop(guard);
         } else {
-            // SAFETY: obligation 1 is passed on: `guard` still lives, and `this` is not used
-            // again.
+            // SAFETY: obligation 1 is passed on: `guard` still lives, and `this` is not used again.
             unsafe { Self::place_by_origin_and_end(core, task, origin, guard) };
         }
     }
@@ -60,8 +59,8 @@ impl Core {
         guard: G,
     ) {
         // SAFETY: obligation 1: the core is ours while `guard` lives. `core` is a pointer because
-        // an argument that is a reference would be borrowed until the function returns, and
-        // another thread may have the core as soon as the guard is gone.
+        // an argument that is a reference would be borrowed until the function returns, and another
+        // thread may have the core as soon as the guard is gone.
         unsafe { core.as_mut() }.place_by_origin(task, origin);
         drop(guard);
     }
@@ -139,8 +138,7 @@ impl Core {
         let is_long = !self.batch_overflow.is_empty() || self.ring.len() > 1;
         self.flush_batch();
         self.since_maintenance_ns = 0;
-        // The flag may stem from before this core slept; the core has looked after driver and
-        // timers since.
+        // The flag may stem from before this core slept; the core has done its maintenance since.
         self.maintenance_is_due = false;
         if self.pool.config.threaded && is_long {
             self.wake_helper_if_useful();
@@ -209,14 +207,14 @@ impl Pool {
             Ok(()) => {
                 self.wake_one();
             }
-            // The pool is gone, and all tasks with it: this entry is the rest of one, and
-            // dropping it frees the memory.
+            // The pool is gone, and all tasks with it: this entry is the rest of one, and dropping
+            // it frees the memory.
             Err(task) => drop(task),
         }
     }
 
-    /// Wakes a worker if no worker searches (steps P2 and P3 of `idle`), or else the one that
-    /// takes a short sleep (I2 and I3 of `keep_up`). Returns true if it woke one.
+    /// Wakes a worker if no worker searches (steps P2 and P3 of `idle`), or else the one that takes
+    /// a short sleep (I2 and I3 of `keep_up`). Returns true if it woke one.
     pub(crate) fn wake_one(&self) -> bool {
         if let Some(worker) =
             self.idle.reserve_for_work(self.drivers.poller()).or_else(|| self.short_sleeper.take())

@@ -1,29 +1,29 @@
 //! The maintenance of a pool beside its tasks: which worker polls the I/O driver and fires timers.
 //!
 //! # Which worker sleeps for what
-//! A sleeping core sleeps until its own timer wheel is due. One of the sleepers is the
-//! *poller*: it sleeps in the driver, where there is one, until an event comes, and for the
-//! wheel of the threads without a core; and for those of cores that are awake but late,
-//! because they may be stuck in a poll. Any worker may be the poller: the first that falls
-//! asleep while no other is. A worker that is awake looks at its wheel, and into the driver if
-//! no other thread is there, whenever its coarse clock says so.
+//! A sleeping core sleeps until its own timer wheel is due. One of the sleepers is the *poller*: it
+//! sleeps in the driver, where there is one, until an event comes, and for the wheel of the threads
+//! without a core; and for those of cores that are awake but late, because they may be stuck in a
+//! poll. Any worker may be the poller: the first that falls asleep while no other is. A worker that
+//! is awake checks its wheel, and polls the driver if no other thread does, whenever its coarse
+//! clock says so.
 //!
-//! A poller that has something to do gives the role up first, and the next worker that
-//! falls asleep takes it. While no worker has it, at least one is awake, which looks into the
-//! driver by its clock and takes the role before it sleeps. If that worker gets stuck in a poll
-//! while all others sleep, no worker looks until the monitor (`preempt`) hands its core to another
-//! thread; without preemption, until the poll has ended, as on Tokio. `idle` does not wake the
-//! poller for work if it can wake another one, which makes this rare.
+//! A poller that has something to do gives the role up first, and the next worker that falls asleep
+//! takes it. While no worker has it, at least one is awake, which polls the driver by its clock and
+//! takes the role before it sleeps. If that worker gets stuck in a poll while all others sleep, no
+//! worker polls the driver until the monitor (`preempt`) hands its core to another thread; without
+//! preemption, until the poll has ended, as on Tokio. `idle` does not wake the poller for work if
+//! it can wake another one, which makes this rare.
 //!
 //! # Which worker is spared
-//! A worker that sleeps in the driver is woken by every event, also by those that a task on
-//! another worker has just caused, and which that worker would have found a moment later. Two
-//! tasks that send each other messages then change cores with each message. So a worker that is
-//! woken for events and finds all others idle, several times in a row, is spared: it does not take
-//! the role again while another worker is awake, but sleeps for [`BRIEF_SLEEP`] and then checks
-//! whether that worker has looked. If so, it sleeps on; if not, that worker is stuck, and the
-//! spared one takes the role. The last worker that falls asleep sees that all sleep (W1 of `idle`),
-//! and is not spared. No worker is spared where events come to the thread that waited for them last
+//! A worker that sleeps in the driver is woken by every event, also by those that a task on another
+//! worker has just caused, and which that worker would have found a moment later. Two tasks that
+//! send each other messages then change cores with each message. So a worker that is woken for
+//! events and finds all others idle, several times in a row, is spared: it does not take the role
+//! again while another worker is awake, but sleeps for [`BRIEF_SLEEP`] and then checks whether that
+//! worker has polled the driver. If so, it sleeps on; if not, that worker is stuck, and the spared
+//! one takes the role. The last worker that falls asleep sees that all sleep (W1 of `idle`), and is
+//! not spared. No worker is spared where events come to the thread that waited for them last
 //! (io_uring).
 //!
 //! # Protocol
@@ -34,27 +34,26 @@
 //! D3 reads the deadlines, and sleeps      A3 reads the index, and unparks the worker
 //!    until the first of them                 that it finds
 //! ```
-//! One fence comes first: D3 sees the deadline, or A3 sees the index. A worker that is unparked
-//! and has nothing to do begins again at D2.
+//! One fence comes first: D3 sees the deadline, or A3 sees the index. A worker that is unparked and
+//! has nothing to do begins again at D2.
 //!
 //! # Rejected
-//! For a poller that gives up the role and gets stuck while all others sleep. It cannot report that
-//! itself, and a thread that is to detect it needs a clock, which threads that sleep without a
-//! time-out do not have:
-//! - Waking another worker whenever the role is given up: 10 to 14 µs of the caller's time for each
-//!   event, before it can run the task that the event is for. Doing so once in some
-//!   milliseconds spares a busy pool, but not one in which events are rare, where each
-//!   would pay.
-//! - A time-out for all sleepers as long as no worker is the poller: those that fell asleep
-//!   while one was would not notice, unless they always had a time-out, and an idle pool must
-//!   make no system calls.
+//! Remedies for a poller that gives up the role and gets stuck while all others sleep. It cannot
+//! report that itself, and a thread that is to detect it needs a clock, which threads that sleep
+//! without a time-out do not have:
+//! - Waking another worker whenever the role is given up: 10 to 14 µs of the waking thread's time
+//!   for each event, before it can run the task that the event is for. Doing so once in some
+//!   milliseconds spares a busy pool, but not one in which events are rare, where each would pay.
+//! - A time-out for all sleepers as long as no worker is the poller: those that fell asleep while
+//!   one was would not notice, unless they always had a time-out, and an idle pool must make no
+//!   system calls.
 //! - Two workers that wait in the driver at once: the kernel gives the second every event that
-//!   comes while the first runs tasks, so each is reported on another core than its task was on.
+//!   comes while the first runs tasks, so each is dispatched on another core than its task was on.
 //! - A deputy that sleeps by a timer of the kernel's, which the worker that gives up the role sets,
-//!   once in some milliseconds. It is the only one that costs next to nothing. But it is a second
-//!   place to sleep in, other than a futex, and it helps events alone: tasks in the queue of
-//!   the stuck worker would still wait. The monitor hands on the whole core instead, and
-//!   with it the queue, the wheel and this role.
+//!   once in some milliseconds. This is the only remedy that costs next to nothing. But it is a
+//!   second place to sleep in, other than a futex, and it helps events alone: tasks in the queue of
+//!   the stuck worker would still wait. The monitor hands off the whole core instead, and with it
+//!   the queue, the wheel and this role.
 //!
 //! # Checked by
 //! `an_earlier_timer_is_slept_for`, `an_event_is_dispatched_whichever_worker_sleeps_in_the_driver`,
@@ -94,7 +93,7 @@ const NEEDLESS: u64 = 4;
 pub(crate) struct PollerUsefulness(AtomicU64);
 
 impl PollerUsefulness {
-    /// Counts that events have ended the core's sleep. Only for the core's holder.
+    /// Counts that events have ended the core's sleep. Must be called only by the core's holder.
     #[cfg(any(test, feature = "net"))]
     pub(crate) fn learn(&self, others_are_idle: bool) {
         // Relaxed: one thread writes it, and no other reads it.
@@ -103,15 +102,16 @@ impl PollerUsefulness {
         self.0.store(needless, Relaxed);
     }
 
-    /// Returns true if other workers would have been in time as well. Only for the core's holder.
+    /// Returns true if other workers would have been in time as well. Must be called only by the
+    /// core's holder.
     pub(crate) fn is_doubtful(&self) -> bool {
         // Relaxed: read by the thread that writes it.
         self.0.load(Relaxed) >= NEEDLESS
     }
 }
 
-/// The interval at which an awake core looks for events: a look that finds none costs 0.2 µs, so
-/// this is half a percent.
+/// The interval at which an awake core polls the driver: a poll that finds no event costs 0.2 µs,
+/// so this is half a percent.
 #[cfg(feature = "net")]
 const MAINTENANCE_NS: u64 = 50_000;
 
@@ -193,7 +193,7 @@ impl PoolDrivers {
         self.driver.as_ref().is_some_and(|driver| driver.any_thread_sees_events())
     }
 
-    /// Returns how often a thread has looked for events.
+    /// Returns how often threads have polled the driver.
     pub(crate) fn driver_polls(&self) -> u64 {
         #[cfg(feature = "net")]
         return self.driver.as_ref().map_or(0, |driver| driver.turn_count());
@@ -209,7 +209,7 @@ impl PoolDrivers {
         }
     }
 
-    /// Returns true if an awake core must look, given the time since its last look.
+    /// Returns true if an awake core must do its maintenance, given the time since it last did.
     #[inline]
     pub(crate) fn is_maintenance_due(&self, index: usize, since_maintenance_ns: u64) -> bool {
         #[cfg(feature = "net")]
@@ -237,8 +237,8 @@ impl PoolDrivers {
         }
     }
 
-    /// Sleeps once, as core `index`, until a token comes or there is something to look after.
-    /// `spared` is true if another worker is about to look for events.
+    /// Sleeps once, as core `index`, until a token comes or there is maintenance to do. `spared` is
+    /// true if another worker is about to poll the driver.
     pub(crate) fn sleep(&self, parker: &Parker, index: usize, spared: bool) -> WakeReason<'_> {
         #[cfg(feature = "net")]
         if let Some(driver) = &self.driver {
@@ -268,8 +268,8 @@ impl PoolDrivers {
         reason
     }
 
-    /// Sleeps for a short time, because no worker is the poller: an awake worker is looking into
-    /// the driver just now, or is about to, and may get stuck before it takes the role.
+    /// Sleeps for a short time, because no worker is the poller: an awake worker is polling the
+    /// driver just now, or is about to, and may get stuck before it takes the role.
     #[cfg(feature = "net")]
     #[cold]
     fn sleep_briefly(&self, parker: &Parker, index: usize) -> WakeReason<'_> {
@@ -337,8 +337,8 @@ impl PoolDrivers {
         }
     }
 
-    /// Makes the timers notify the poller of every new deadline, until it has decided how
-    /// long to sleep.
+    /// Makes the timers notify the poller of every new deadline, until it has decided how long to
+    /// sleep.
     fn watch_deadlines(&self) {
         #[cfg(feature = "time")]
         if let Some(timers) = self.timers() {
@@ -480,11 +480,11 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The reason why a core looks after driver and timers.
+/// The reason why a core polls the driver and fires timers.
 pub(crate) enum Maintenance<'a> {
     /// Between two tasks: it is time to, or there is no task to run.
     BetweenTasks,
-    /// The core has a new thread, and no thread has looked for the core meanwhile. The task that
+    /// The core has a new thread, and no thread has done its maintenance meanwhile. The task that
     /// is woken last runs next, and does not wait behind those that may have cost the last thread
     /// its core.
     NewThread,
@@ -533,8 +533,8 @@ impl PollerRole {
         Self(AtomicUsize::new(0))
     }
 
-    /// Takes the role (D1 and D2), in a pool without a driver. Returns false if another worker
-    /// has it.
+    /// Takes the role (D1 and D2), in a pool without a driver. Returns false if another worker has
+    /// it.
     fn try_take(&self, index: usize) -> bool {
         // Acquire: what the last poller did is visible. Pairs with the Release in `end`.
         if self.0.compare_exchange(0, index + 1, Acquire, Relaxed).is_err() {
@@ -691,8 +691,8 @@ mod models {
         }
     }
 
-    /// Worker 0 is called away, once, from wherever it sleeps: before the event, while it is on
-    /// its way, or after. If both slept on their parkers, this would be a deadlock.
+    /// Worker 0 is unparked, once, wherever it sleeps: before the event, while it is on its way, or
+    /// after. If both slept on their parkers, this would be a deadlock.
     #[test]
     fn an_event_is_dispatched_whichever_worker_sleeps_in_the_driver() {
         model(|| {

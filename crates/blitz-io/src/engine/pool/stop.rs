@@ -10,14 +10,15 @@
 //! S1 the outside arenas refuse tasks, and their tasks are claimed
 //! S2 `stopping` is set, and every worker is unparked (one that is awake finds a token later);
 //!    from now on a spawn is refused: its future is dropped, its handle says 'cancelled'
-//! S3 a core that no thread holds ends: one that is free on this thread, one that handoff in a
-//!    `Handoff` on a spare thread or a helper, or here if the system has none. A core
-//!    whose thread is about to begin, or is in a hook, is left to that thread
+//! S3 a core that no thread holds ends: one that is free on this thread, one that lies in a
+//!    `Handoff` on a spare thread or a helper, or here if the system has none. A core that is
+//!    reserved for a thread that is about to begin, or is in a hook, is left to that thread
 //! S4 each worker ends its poll, leaves its loop and ends its core: the core's arena refuses
 //!    tasks, those that live are claimed, and so are entries in its LIFO slot and its ring
 //! S5 the last core also closes the injector and claims what is in it
 //! S6 the worker drops claimed tasks until there are none
-//! S7 the last participant (core or helper) shuts driver and timers down, then `participants` is zero
+//! S7 the last participant (core or helper) shuts driver and timers down, then `participants` is
+//!    zero
 //! S8 the thread that requested the shutdown waits for that, then joins the threads
 //! ```
 //! A task that is running when it is claimed is only marked: it ends at the end of its poll,
@@ -26,47 +27,47 @@
 //! refused, and its task was claimed before.
 //!
 //! # Help
-//! S4 waits for a poll that may itself wait: for a lock that another task holds, for a message
-//! that it sends, for a task that no worker runs any more. And S6 may meet a destructor that
-//! waits for the next one in the list. So the thread at S8 looks after a millisecond, and then
+//! S4 waits for a poll that may itself wait: for a lock that another task holds, for a message that
+//! another task sends, for a task that no worker runs any more. And S6 may meet a destructor that
+//! waits for the next one in the list. So the thread at S8 helps after a millisecond, and then
 //! again after twice the time ([`Pool::help`]), in this order:
 //! ```text
-//! N1 cores that were left in a `Handoff` after S3 are ended as in S3; after some looks also those
-//!    whose thread has not come
-//! N2 tasks of arenas whose core has not ended are claimed, on behalf of the thread that holds it
-//! N3 if claimed tasks wait and no thread has dropped one since the last look, a helper thread
+//! N1 cores that were left in a `Handoff` after S3 are ended as in S3; after some checks also those
+//!    that are reserved for a thread that has not come
+//! N2 tasks in the arenas of cores that have not ended are claimed, on behalf of the threads that
+//!    hold the cores
+//! N3 if claimed tasks wait and no thread has dropped one since the last check, a helper thread
 //!    is started that does S6
 //! N4 if there is nothing to drop and a `block_on` of this runtime still waits, or the end has
-//!    taken some seconds, driver and timers are shut down: no worker looks after them any more,
+//!    taken some seconds, driver and timers are shut down: no worker maintains them any more,
 //!    so the wait can only end with an error
 //! ```
 //! A `block_on` that is about to park in a pool that is stopping does N4 itself.
 //!
 //! # Invariants
-//! - *Claimed once*: the exchange that sets RUNNING or takes the entry decides which thread
-//!   claims. An arena's tasks are claimed by the holder of its core after `open` is cleared, or by
-//!   a helper that holds the lock of `open` and finds it set; both push what they claimed before
-//!   they let go, so that the thread that ends the core finds it in the list at S6.
-//! - *No drop outlives the end*: a thread that drops is a participant: its core is counted until
-//!   S6 is done, and a helper counts itself before it takes a task, unless the count is over.
+//! - *Claimed once*: the exchange that sets RUNNING or takes the entry decides which thread claims.
+//!   An arena's tasks are claimed by the holder of its core after `open` is cleared, or by a helper
+//!   that holds the lock of `open` and finds it set; both push what they claimed before they let
+//!   go, so that the thread that ends the core finds it in the list at S6.
+//! - *No drop outlives the end*: a thread that drops is a participant: its core is counted until S6
+//!   is done, and a helper counts itself before it takes a task, unless the count is over.
 //! - Blocking jobs are not claimed: they belong to the blocking pool, which runs them or ends them.
 //!
 //! # Rejected
-//! - Each core stops the tasks of its own arena only: a poll that blocks on a channel whose
-//!   sender is a task of the same core never ends.
+//! - Each core stops the tasks of its own arena only: a poll that blocks on a channel never ends if
+//!   the sender is a task of the same core.
 //! - Dropping all tasks on the thread that requested the shutdown: `shutdown_timeout` could not
 //!   return in time, and a destructor that blocks would keep all others from running.
-//! - Taking the core from a thread that is stuck, as the monitor does: it needs preemption, and
-//!   a thread in a short poll would be interrupted for nothing.
+//! - Taking the core from a thread that is stuck, as the monitor does: it needs preemption, and a
+//!   thread in a short poll would be interrupted for nothing.
 //!
 //! # Checked by
-//! `shutdown_against_wake_drops_the_future_once`,
-//! `shutdown_against_spawn_drops_the_future_once`,
+//! `shutdown_against_wake_drops_the_future_once`, `shutdown_against_spawn_drops_the_future_once`,
 //! `a_stop_against_a_core_in_a_handoff_ends_it_once`,
-//! `a_helper_against_the_end_of_a_core_drops_each_task_once`,
-//! `a_block_on_against_a_stop_ends`;
+//! `a_helper_against_the_end_of_a_core_drops_each_task_once`, `a_block_on_against_a_stop_ends`;
 //! weakened as `stop_outside_refuses`, `handoff_sees_stop`, `help_pushes_inside`,
-//! `stop_counts_helpers`. Under load: tests/it/runtime/shutdown_waits.rs and the shutdown tests in tests/it.
+//! `stop_counts_helpers`. Under load: tests/it/runtime/shutdown_waits.rs and the shutdown tests in
+//! tests/it.
 
 use std::{
     cell::Cell,
@@ -87,19 +88,19 @@ use crate::engine::{
     work::task::{arena::Arena, cell::Header, poll},
 };
 
-/// The time that S8 waits before it first checks whether it must help. A worker that is awake
-/// ends within some microseconds; a loaded system may take longer, and then a check does no harm.
+/// The time that S8 waits before it first checks whether it must help. A worker that is awake ends
+/// within some microseconds; a loaded system may take longer, and then a check does no harm.
 const FIRST_CHECK: Duration = Duration::from_millis(1);
 
-/// The time that a helper has before the next look: a system that is not loaded starts a thread
-/// in a hundredth of that.
+/// The time that a helper has before the next check: a system that is not loaded starts a thread in
+/// a hundredth of that.
 const HELPER_TIME: Duration = Duration::from_millis(4);
 
-/// The time between two looks from which on the shutdown no longer relies on a thread that has
-/// not begun, or that is in a hook: some tens of milliseconds have gone by.
+/// The time between two checks from which on the shutdown no longer relies on a thread that has not
+/// begun, or that is in a hook: some tens of milliseconds have gone by.
 const START_GRACE: Duration = Duration::from_millis(16);
 
-/// The longest time between two looks.
+/// The longest time between two checks.
 const LONGEST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most helper threads of one shutdown. Each was started because all others were stuck in a
@@ -129,7 +130,7 @@ impl ShutdownCounts {
         }
     }
 
-    /// Counts a core with all tasks claimed; returns true for the last.
+    /// Counts a core as ended once all its tasks are claimed; returns true for the last core.
     #[must_use]
     fn close_core(&self) -> bool {
         // AcqRel: the last core sees what the others did. Pairs with itself.
@@ -148,7 +149,7 @@ impl ShutdownCounts {
         self.participants.word().fetch_update(AcqRel, Relaxed, step).is_ok()
     }
 
-    /// Counts a participant down; returns true for the last.
+    /// Counts a participant down; returns true for the last participant.
     #[must_use]
     fn count_down(&self) -> bool {
         // AcqRel: the last participant sees what the others did. Pairs with itself.
@@ -156,8 +157,8 @@ impl ShutdownCounts {
     }
 
     fn finish(&self) {
-        // Release: the end happens before the waiting thread goes on. Pairs with the
-        // Acquire in `wait_for`.
+        // Release: the end happens before the waiting thread goes on. Pairs with the Acquire in
+        // `wait_for`.
         self.participants.word().store(0, Release);
         self.participants.wake_all();
     }
@@ -182,7 +183,7 @@ impl Alive {
         self.0.word().fetch_add(1, Relaxed);
     }
 
-    /// Uncounts the calling thread, as its last act.
+    /// Subtracts the calling thread, as its last act.
     pub(crate) fn remove(&self) {
         // Release: pairs with the Acquire in `wait_for`.
         if self.0.word().fetch_sub(1, Release) <= 2 {
@@ -213,12 +214,12 @@ fn wait_for(count: &Futex, rest: u32, deadline: Option<Instant>) -> bool {
     }
 }
 
-/// The state that a thread that waits for a shutdown keeps from one look to the next.
+/// The state that a thread that waits for a shutdown keeps from one check to the next.
 #[derive(Debug)]
 pub(crate) struct HelpSchedule {
-    /// The time of the next look, and the wait that led to it.
+    /// The time of the next check, and the wait that led to it.
     next: Cell<(Instant, Duration)>,
-    /// Number of tasks that had been taken out of the list at the last look.
+    /// Number of tasks that had been taken out of the list at the last check.
     taken: Cell<Option<u64>>,
     /// True if this thread may drop tasks itself when no other can, because it has no deadline.
     pub(crate) may_drop_here: bool,
@@ -230,7 +231,7 @@ impl HelpSchedule {
         Self { next: Cell::new(next), taken: Cell::new(None), may_drop_here }
     }
 
-    /// Schedules the next look. `has_helped` is true if there is a new helper, which may soon be
+    /// Schedules the next check. `has_helped` is true if there is a new helper, which may soon be
     /// stuck like the last one.
     fn schedule_next(&self, has_helped: bool) {
         let (_, wait) = self.next.get();
@@ -240,8 +241,8 @@ impl HelpSchedule {
 }
 
 impl Pool {
-    /// Sets `stopping` and unparks every worker, so that each thread that holds a core ends it:
-    /// the part of S2 that runs no user code.
+    /// Sets `stopping` and unparks every worker, so that each thread that holds a core ends it: the
+    /// part of S2 that runs no user code.
     pub(crate) fn set_stopping(&self) {
         // Release: pairs with the Acquire in `is_stopping`.
         self.stopping.store(true, Release);
@@ -264,14 +265,14 @@ impl Pool {
     }
 
     /// Ends the cores that lie between two threads (S3 and N1). If the shutdown `has_waited` long
-    /// enough, this includes those whose worker is about to come for them.
+    /// enough, this includes those that are reserved for a worker that is about to come for them.
     fn end_waiting_cores(self: &Arc<Self>, may_end_here: bool, has_waited: bool) {
         let cores = self.waiting_cores().filter(|handoff| has_waited || !handoff.is_reserved);
         cores.for_each(|handoff| self.end_waiting_core(handoff, may_end_here));
     }
 
-    /// Waits until every task that no poll runs is dropped, and helps where that does not happen
-    /// by itself (the first part of S8). Returns false if the deadline passes first.
+    /// Waits until every task that no poll runs is dropped, and helps where that does not happen by
+    /// itself (the first part of S8). Returns false if the deadline passes first.
     pub(crate) fn wait_until_dropped(
         self: &Arc<Self>,
         helping: &HelpSchedule,
@@ -314,8 +315,8 @@ impl Pool {
     }
 
     /// Starts a thread that helps the shutdown, so that the caller need not wait. Does nothing if
-    /// the system has no thread: then tasks that only a helper could drop live until the polls
-    /// that delay them have ended.
+    /// the system has no thread: then tasks that only a helper could drop live until the polls that
+    /// delay them have ended.
     pub(crate) fn help_in_background(self: &Arc<Self>) {
         if !self.config.threaded || self.shutdown.is_over() || self.is_quiet() {
             return;
@@ -368,8 +369,7 @@ impl Pool {
             }
             return started;
         }
-        // A `block_on` of another executor is not counted, so after a while assume that one
-        // waits.
+        // A `block_on` of another executor is not counted, so after a while assume that one waits.
         if snapshot.waiting == 0 && (self.has_waiting_roots() || wait >= LONGEST_CHECK_INTERVAL) {
             self.cancel_waits();
         }
@@ -428,7 +428,7 @@ impl Pool {
         self.drivers.shut_down();
     }
 
-    /// Claims the tasks of all arenas whose core has not ended (N2).
+    /// Claims the tasks in the arenas of all cores that have not ended (N2).
     fn claim_of_live_cores(&self) {
         for remote in &self.remotes {
             let mut claimed = Vec::new();
@@ -666,8 +666,8 @@ pub(crate) mod tests {
         });
     }
 
-    /// A helper claims the task of a core on behalf of its holder, which ends the core at the
-    /// same time. A thread that waits for the end must find the task dropped.
+    /// A helper claims the task of a core on behalf of its holder, which ends the core at the same
+    /// time. A thread that waits for the end must find the task dropped.
     #[test]
     fn a_helper_against_the_end_of_a_core_drops_each_task_once() {
         model(|| {

@@ -1,8 +1,8 @@
 //! Times each poll, and the wait of each task before it, for runtimes with a histogram.
 //!
-//! Each poll then begins and ends with a reading of the clock, 45 ns in all, so this is off
-//! unless the builder enables it. While it is off, it costs one branch in [`run`], on a word that
-//! never changes and is beside words that every poll reads.
+//! Each poll then begins and ends with a reading of the clock, 45 ns in all, so this is off unless
+//! the builder enables it. While it is off, it costs one branch in [`run`], on a word that never
+//! changes and is beside words that every poll reads.
 
 use std::time::Instant;
 
@@ -41,16 +41,16 @@ fn run_timed(pool: &Pool, task: Task) -> bool {
     // The latency is left over if the task was cancelled instead of being polled.
     thread_context::set_latency(None);
     let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    // Only the holder of a core writes to its histograms; a poll that handed its core off has
-    // none to write to, and is left out.
+    // Only the holder of a core writes to its histograms; a poll that handed its core off has none
+    // to write to, and is left out.
     if current::holds_core_of(pool) {
         current::with_core(|core| core.record_poll(took_ns));
     }
     completed
 }
 
-/// Polls a task without a core with [`poll::run`]. Such polls are in no histogram, because only
-/// the holder of a core writes to it.
+/// Polls a task without a core with [`poll::run`]. Such polls are in no histogram, because only the
+/// holder of a core writes to it.
 pub(crate) fn run_without_core(pool: &Pool, task: Task) -> bool {
     let unit = pool.config.unit();
     let now = unit.now();

@@ -7,11 +7,11 @@
 //! U2 the pool stops (`stop`: S2)       B2 reads `happened`; if set, panics
 //! U3 unparks all `callers` (lock)      B3 polls, parks, and back to B2
 //! ```
-//! One of the two locks comes first. If B1's, U3 finds the parker, and its token
-//! ends B3. If U3's, U1 came before it, and B2 sees that.
+//! One of the two locks comes first. If B1's, U3 finds the parker, and its token ends B3. If U3's,
+//! U1 came before it, and B2 sees that.
 //!
-//! U1 comes before the task completes, so a `block_on` that was woken by the task's
-//! end sees it, too: it panics, whichever thread was faster.
+//! U1 comes before the task completes, so a `block_on` that was woken by the task's end sees it,
+//! too: it panics, whichever thread was faster.
 //!
 //! # Checked by
 //! `a_panic_reaches_every_block_on`; weakened as `unhandled_flag_first`.
@@ -124,7 +124,7 @@ mod tests {
     use super::Unhandled;
     use crate::engine::prim::{Arc, model, parker::Parker, thread};
 
-    /// Two threads are in `block_on`, and the panic comes at any moment.
+    /// Two threads are in `block_on` when a task panics, at any step of theirs.
     #[test]
     fn a_panic_reaches_every_block_on() {
         model(|| {

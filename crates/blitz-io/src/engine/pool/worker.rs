@@ -27,8 +27,8 @@ use crate::engine::work::{
 pub(crate) enum End {
     /// The pool is stopping, and the core has ended.
     Stopped,
-    /// The core was handed off during a poll, and another thread has it; or the pool was stopped
-    /// in a hook that blocked, and the core has ended.
+    /// The core was handed off during a poll, and another thread has it; or the pool was stopped in
+    /// a hook that blocked, and the core has ended.
     CoreLost,
 }
 
@@ -81,13 +81,13 @@ fn take_core_back(pool: &Pool, watch_record: Option<&WatchRecord>, is_idle: &mut
     let core = watch_record.and_then(|watch_record| watch_record.take_core_back(pool));
     // The monitor may have gone to sleep meanwhile, so it must be notified again.
     *is_idle = set_idle(watch_record);
-    // Like in `handoff`: `CoreGuard::new` installs the core in this thread, and the worker's own
+    // As in `handoff.rs`: `CoreGuard::new` installs the core in this thread, and the worker's own
     // `CoreGuard`, which is empty, stands for the core again.
     core.map(CoreGuard::new).is_some()
 }
 
-/// Notes that this worker has nothing to run. Returns true if the monitor must be notified when
-/// it has.
+/// Notes that this worker has nothing to run. Returns true if the monitor must be notified when it
+/// has.
 fn set_idle(watch_record: Option<&WatchRecord>) -> bool {
     watch_record.into_iter().for_each(WatchRecord::set_idle);
     watch_record.is_some()

@@ -34,14 +34,15 @@ pub(crate) struct WatchedBlockOn<'a> {
 }
 
 struct BlockOnSlot {
-    /// Must be dropped before `watch_record`, whose lease it refers to.
+    /// Must be dropped before `watch_record`, because it refers to the lease in there.
     _lease_guard: LeaseGuard,
     watch_record: Arc<WatchRecord>,
     number: usize,
 }
 
 impl<'a> WatchedBlockOn<'a> {
-    /// Creates the watch of a `block_on`. Returns `None` if the pool is not watched.
+    /// Creates the record of a `block_on` that may be watched. Returns `None` if the pool is not
+    /// watched.
     pub(crate) fn new(pool: &'a Arc<Pool>) -> Option<Self> {
         pool.watched.as_ref()?;
         Some(Self { pool, slot: RefCell::new(None), busy: Cell::new(false) })

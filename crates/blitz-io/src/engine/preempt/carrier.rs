@@ -1,13 +1,13 @@
 //! Watches a thread that runs fibers.
 //!
-//! Such a thread holds no core, and its fibers cannot run on another thread, so there is nothing to
-//! take from it. What is left is what a current-thread runtime has as well: a fiber that does not
-//! let the other fibers of its thread run is marked, reported and counted. For this the thread has
-//! a lease like a worker's, over a dummy core, and a place after the workers in the list that the
-//! monitor goes through. A poll of a fiber's task lasts from the switch to the fiber's stack to the
-//! switch back; `poll::run` records this without further help.
+//! Such a thread (a *carrier*) holds no core, and its fibers cannot run on another thread, so there
+//! is nothing to take from it. What is left is what a current-thread runtime has as well: a fiber
+//! that does not let the other fibers of its thread run is marked, reported and counted. For this
+//! the thread has a lease like a worker's, over a dummy core, and a place after the workers in the
+//! list that the monitor goes through. A poll of a fiber's task lasts from the switch to the
+//! fiber's stack to the switch back; `poll::run` records this without further help.
 //!
-//! Such a thread sometimes outlives the pool's last core, and then it is not watched any more.
+//! A carrier sometimes outlives the pool's last core, and then it is not watched any more.
 
 use std::{cell::Cell, ptr::NonNull, sync::Arc};
 

@@ -3,43 +3,42 @@
 //! # Protocol
 //! ```text
 //! H1 the worker gives its core up and leaves it in a `Handoff`
-//! H2 it requests a thread from the layer above (`SpareThreads`), which looks there
+//! H2 it requests a thread from the layer above (`SpareThreads`), which comes for the core
 //! H3 it blocks
 //! H4 it takes the core back, if it is still there
 //! ```
-//! The lock of the `Handoff` decides between H4 and the thread of H2: one of them has
-//! the core. A worker that comes too late ends its poll without one: tasks that it wakes or
-//! spawns go to the injector like those of outside threads, and then it is no worker any more.
-//! The task in the LIFO slot is in the ring by then, where others can steal it while no
-//! thread has the core.
+//! The lock of the `Handoff` decides between H4 and the thread of H2: one of them has the core. A
+//! worker that comes too late ends its poll without one: tasks that it wakes or spawns go to the
+//! injector like those of outside threads, and afterwards it is no longer a worker. The task in the
+//! LIFO slot is in the ring by then, where others can steal it while no thread has the core.
 //!
 //! # Bounds
 //! H2 finds a thread as long as fewer threads than `max_blocking_threads` and the cores together
 //! run cores of others. Past that, or if the system has no thread, the core lies there until its
-//! worker comes back for it (H4), or until another thread has lost its core and looks for one
-//! before it becomes a thread of the blocking pool. So of any number of tasks that block in place
-//! at once about `max_blocking_threads` do at a time, and the others wait for them.
+//! worker comes back for it (H4), or until another thread that has lost its core takes it before it
+//! becomes a thread of the blocking pool. So of any number of tasks that block in place at once
+//! about `max_blocking_threads` do at a time, and the others wait for them.
 //!
 //! A core that was taken from a thread that is stuck in a poll (`preempt`) is left in a `Handoff`
 //! in the same way, by the thread that took it; H4 is done at the end of that poll.
 //!
-//! A core is also left in a `Handoff` for the thread that is started for it, and by
-//! user code that blocks in place in a hook, where no thread is requested: the
-//! worker has it back then, unless the pool was stopped meanwhile.
+//! A core is also left in a `Handoff` for the thread that is started for it, and by user code that
+//! blocks in place in a hook, where no thread is requested: the worker then takes it back, unless
+//! the pool was stopped meanwhile.
 //!
 //! # Shutdown
-//! The thread that has the core ends it. A core in a `Handoff` must not lie there while its
-//! worker blocks, because its tasks may be what the worker waits for:
+//! The thread that has the core ends it. A core in a `Handoff` must not lie there while its worker
+//! blocks, because its tasks may be what the worker waits for:
 //! ```text
 //! the worker                              the thread that stops the pool
-//! H1 registers the `Handoff` in `handoff` T1 sets `stopping`
-//!    (a lock)                             T2 reads `handoff` (the same lock), and has the core
-//! H2 requests a thread; if there is none,    ended on another thread
+//! H1 stores the `Handoff` in the core's   T1 sets `stopping`
+//!    `Remote::handoff` (a lock)           T2 reads `Remote::handoff` (the same lock), and
+//! H2 requests a thread; if there is none,    has the core ended on another thread
 //!    it reads `stopping`, and if it is set
 //!    has the core ended on another thread
 //! ```
-//! The lock of `handoff` orders H1 and T2. If H1 comes first, T2 finds the core; if T2 does, H2
-//! sees `stopping`. Either may find that the other has taken the core out already.
+//! The lock of `Remote::handoff` orders H1 and T2. If H1 comes first, T2 finds the core; if T2
+//! does, H2 sees `stopping`. Either may find that the other has taken the core out already.
 //!
 //! # Invariants
 //! A core is in one place: held by a thread, or in one `Handoff`.
@@ -66,13 +65,13 @@ use crate::engine::{
 
 /// The layer above, which finds threads for cores and work for threads that lost their core.
 pub(crate) trait SpareThreads: Send + Sync {
-    /// Finds a thread that runs the core in `handoff`, if it is still there then. Returns false
-    /// if there is none.
+    /// Finds a thread that runs the core in `handoff`, if it is still there then. Returns false if
+    /// there is none.
     #[must_use]
     fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool;
 
-    /// Finds a thread for the work, or returns the work if there is none. No user code runs,
-    /// and the work does not wait for others.
+    /// Finds a thread for the work, or returns the work if there is none. No user code runs, and
+    /// the work does not wait for others.
     fn request_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork>;
 
     /// Gives the work to a thread that is idle already, or returns it if there is none.
@@ -107,8 +106,7 @@ impl SpareWork {
 /// A core on its way from one thread to another.
 pub(crate) struct Handoff {
     core: Mutex<Option<Box<Core>>>,
-    /// True if the core's own thread is about to come for it, because it is starting or in a
-    /// hook.
+    /// True if the core's own thread is about to come for it, because it is starting or in a hook.
     pub(crate) is_reserved: bool,
 }
 
@@ -118,8 +116,7 @@ impl Handoff {
         Self::with_core(core, false)
     }
 
-    /// Leaves the core where only its worker comes for it, or a shutdown that has waited for
-    /// that.
+    /// Leaves the core where only its worker comes for it, or a shutdown that has waited for that.
     pub(crate) fn reserved(core: Box<Core>) -> Arc<Self> {
         Self::with_core(core, true)
     }
@@ -136,7 +133,7 @@ impl Handoff {
         let mut core = lock(&self.core).take()?;
         // The time in between counts towards no poll.
         core.clock.restart(&core.pool.tick);
-        // No thread looked after this core's wheel meanwhile.
+        // No thread has fired the timers of this core's wheel meanwhile.
         core.maintenance_is_due = true;
         Some(core)
     }
@@ -146,14 +143,14 @@ impl Handoff {
         lock(&self.core).is_some()
     }
 
-    /// Ends the core on this thread, if no other has taken it. User code runs.
+    /// Ends the core on this thread, if no other thread has taken it. User code runs.
     fn end(&self) {
         if let Some(core) = self.take() {
             stop::end_core(core);
         }
     }
 
-    /// Runs the core on this thread, if no other has taken it, until it is ended or lost.
+    /// Runs the core on this thread, if no other thread has taken it, until it is ended or lost.
     pub(crate) fn run(&self) {
         if let Some(core) = self.take() {
             // In both cases the thread has no core afterwards.
@@ -175,7 +172,8 @@ fn run_cores(core: Box<Core>) -> End {
     end
 }
 
-/// The body of a worker's thread. If the thread loses its core, it serves in the layer above.
+/// The body of a worker's thread. If the thread loses its core, it becomes a thread of the layer
+/// above.
 pub(crate) fn run_worker(start: &Handoff) {
     // The pool may have been stopped in the hook at the thread's start.
     let Some(core) = start.take() else { return };
@@ -200,20 +198,20 @@ impl Pool {
         self.spare_threads.get().and_then(Weak::upgrade)
     }
 
-    /// The second half of H2, after the core was left in `handoff` and no thread comes for it:
-    /// has the core ended on another thread if the pool is stopping.
+    /// The second half of H2, after the core was left in `handoff` and no thread comes for it: has
+    /// the core ended on another thread if the pool is stopping.
     fn end_if_stopping(self: &Arc<Self>, handoff: Arc<Handoff>) {
         if self.is_stopping() && !weakened!("handoff_sees_stop") {
-            // Never on this thread, whose poll may hold a lock that a destructor needs. If there
-            // is no other, the worker takes the core back when it has blocked (H4), and ends it
-            // after its poll.
+            // Never on this thread, because its poll may hold a lock that a destructor needs. If
+            // there is no other thread, the worker takes the core back when it has blocked (H4),
+            // and ends it after its poll.
             self.end_waiting_core(handoff, false);
         }
     }
 
-    /// Ends a core that was left in `handoff`, if no thread has come for it, on another thread:
-    /// one of the spare threads, or a helper. If the system has none, the core ends on this thread
-    /// if `may_end_here` is true, and stays where it is otherwise.
+    /// Ends a core that was left in `handoff`, if no thread has come for it, on another thread: one
+    /// of the spare threads, or a helper. If the system has none, the core ends on this thread if
+    /// `may_end_here` is true, and stays where it is otherwise.
     pub(crate) fn end_waiting_core(self: &Arc<Self>, handoff: Arc<Handoff>, may_end_here: bool) {
         // A model has no spare threads and starts no helpers: its own threads end the core.
         if !cfg!(blitz_loom) {
@@ -282,15 +280,15 @@ pub(crate) struct Blocked {
 }
 
 impl Blocked {
-    /// Hands the core of this thread off if other tasks depend on the thread and it may do so,
-    /// for code that blocks without `block_in_place`. A thread that may not hand off just blocks.
+    /// Hands the core of this thread off if other tasks depend on the thread and it may do so, for
+    /// code that blocks without `block_in_place`. A thread that may not hand off just blocks.
     #[cfg(feature = "parallel")]
     pub(crate) fn if_worker() -> Option<Self> {
         is_worker().then(Self::new)
     }
 
-    /// Hands the core off (H1 and H2), if this thread holds one. User code runs: the function
-    /// that names threads.
+    /// Hands the core off (H1 and H2), if this thread holds one. User code runs: the function that
+    /// names threads.
     pub(crate) fn new() -> Self {
         let budget = words::with(|current| {
             current.blocking.set(BlockingPolicy::Allowed);
@@ -299,8 +297,7 @@ impl Blocked {
         let mut blocked = Self { budget, handoff: None, listed: None };
         if let Some(core) = current::take_core() {
             blocked.listed = words::task().map(|task| {
-                // SAFETY: obligation 1 of `add`: this thread runs the task, which keeps it
-                // alive.
+                // SAFETY: obligation 1 of `add`: this thread runs the task, which keeps it alive.
                 let number = unsafe { core.pool.blocked.add(task) };
                 (core.pool.clone(), number)
             });
@@ -374,8 +371,8 @@ mod tests {
         prim::{model, thread},
     };
 
-    /// A worker leaves its core and then waits for the end of the pool, like a task that blocks
-    /// in place for another task of it.
+    /// A worker leaves its core and then waits for the end of the pool, like a task that blocks in
+    /// place for another task of it.
     #[test]
     fn a_stop_against_a_core_in_a_handoff_ends_it_once() {
         model(|| {

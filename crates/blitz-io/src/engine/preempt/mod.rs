@@ -19,13 +19,13 @@
 //! ([`carrier`]), and nothing is taken from a thread in a `block_on` that polls a set of local
 //! tasks ([`block_on`]).
 //!
-//! The words through which a thread and the monitor synchronize are in `engine/lease`; how the
+//! The poll record through which a thread and the monitor synchronize is in `engine/lease`; how the
 //! monitor sleeps is in [`notifier`].
 //!
 //! # Invariants
 //! 1. A core is held by a thread, or is in one `Handoff`, or is with the monitor between `take` and
-//!    the `Handoff`. In the last case the monitor holds the lock of the lease that the
-//!    core was taken from.
+//!    the `Handoff`. In the last case the monitor holds the lock of the lease that the core was
+//!    taken from.
 //! 2. The `Handoff` of a core that was taken is kept by the thread that it was taken from
 //!    ([`WatchRecord::taken_core`]), and is put there before that thread can learn of the loss. So
 //!    if no other thread claims the core, its old holder finds it, whatever failed: no core is
@@ -36,10 +36,9 @@
 //!    threads without a core, do not keep the monitor awake, even if they never end.
 //!
 //! # Checked by
-//! `models.rs`: `a_taken_core_has_one_owner`,
-//! `a_core_is_taken_from_a_poll_that_calls_the_runtime`,
-//! `an_unclaimed_core_is_taken_back`, `a_stop_against_a_taken_core_ends_it_once`; weakened
-//! as `preempt_leaves_it_first`. Under load: tests/preempt/hand_off.rs.
+//! `models.rs`: `a_taken_core_has_one_owner`, `a_core_is_taken_from_a_poll_that_calls_the_runtime`,
+//! `an_unclaimed_core_is_taken_back`, `a_stop_against_a_taken_core_ends_it_once`; weakened as
+//! `preempt_leaves_it_first`. Under load: tests/preempt/hand_off.rs.
 
 use std::{
     sync::{Arc, Weak},
@@ -237,7 +236,8 @@ impl WatchedPool {
     }
 }
 
-/// Watch record: a thread's time with cores of one pool, as the monitor sees it.
+/// Watch record: the monitor's knowledge of one thread, for as long as the thread may hold cores of
+/// one pool.
 pub(crate) struct WatchRecord {
     lease: Lease,
     /// Unique number of this record.
@@ -374,8 +374,8 @@ impl Pool {
             *lock(&watch_record.taken_core) = Some(handoff.clone());
             return handoff;
         }
-        // Before the inspection releases the lock: the thread reads `taken_core` as soon as it
-        // knows.
+        // Before the inspection releases the lock, because the thread reads `taken_core` as soon as
+        // it learns that its core is gone.
         *lock(&watch_record.taken_core) = Some(handoff.clone());
         drop(inspection);
         handoff

@@ -48,7 +48,7 @@ pub(crate) struct Monitor {
 
 struct WatchList {
     pools: Vec<Weak<Pool>>,
-    /// Since when there is no pool.
+    /// The time since which the list has been empty; `None` if it is not.
     empty: Option<Instant>,
     running: bool,
     refused: Option<Instant>,
@@ -128,7 +128,7 @@ impl Pool {
         drop(watch_list);
         drop(removed);
         if is_last {
-            // So that the monitor comes to its end.
+            // Wakes the monitor, so that it notices that no pool is left, and ends.
             monitor.notifier.notify();
         }
     }
@@ -151,8 +151,8 @@ impl Monitor {
                 return self.give_up();
             }
             let now = Instant::now();
-            // Measured from the last round, and not from the begin of the sleep, because a process
-            // may be stopped in the middle of a round too.
+            // Measured from the last round, and not from the beginning of the sleep, because a
+            // process may be stopped in the middle of a round too.
             let late = tick.map(|tick| now.saturating_duration_since(last).saturating_sub(tick));
             last = now;
             let round = {

@@ -3,8 +3,8 @@
 //! # Protocol
 //! ```text
 //! a worker that becomes busy              the monitor that sees no busy thread
-//! B1 says that it is busy; or it is,      M1 the word = ASLEEP
-//!    and has its core again
+//! B1 sets `busy`; or `busy` is set,       M1 the word = ASLEEP
+//!    and it has its core again
 //! B2 light barrier                        M2 heavy barrier
 //! B3 reads the word; if ASLEEP, wakes     M3 checks once more for busy threads; if there
 //!    the monitor                             is one, it stays awake
@@ -43,7 +43,7 @@ impl MonitorNotifier {
         }
     }
 
-    /// Wakes the monitor if it sleeps: steps B2 and B3, for a thread that has said that it is busy.
+    /// Wakes the monitor if it sleeps: steps B2 and B3, for a thread that has done B1.
     #[inline]
     pub(crate) fn notify_if_asleep(&self) {
         if !weakened!("monitor_light") {

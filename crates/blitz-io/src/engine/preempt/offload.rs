@@ -2,10 +2,10 @@
 //!
 //! It takes a slice to find a hog, and each time one is found a core changes hands. A task that was
 //! caught will likely hog again. So a worker that finds such a task in its queue does not poll it
-//! but *offloads* it to a thread of the blocking pool, which has no core: the poll holds
-//! up no worker, and tasks that it wakes or spawns are queued as from an outside thread. If the
-//! poll was pending, the task comes back through the pool's injector. After a few short polls
-//! in a row the task is trusted again.
+//! but *offloads* it to a thread of the blocking pool, which has no core: the poll holds up no
+//! worker, and tasks that it wakes or spawns are queued as from an outside thread. If the poll was
+//! pending, the task comes back through the pool's injector. After a few short polls in a row the
+//! task is trusted again.
 //!
 //! A task that was declared to be long-running (`task::Builder::long_running`) is offloaded from
 //! its first poll, and is never trusted.
@@ -21,8 +21,8 @@
 //!
 //! # Checked by
 //! `models.rs`: `an_offloaded_task_against_a_stop_is_dropped_once`,
-//! `a_task_that_no_thread_polls_against_a_stop_is_dropped_once`,
-//! `a_requeued_task_has_one_owner`; weakened as `offload_lets_go`, `offload_requeues`.
+//! `a_task_that_no_thread_polls_against_a_stop_is_dropped_once`, `a_requeued_task_has_one_owner`;
+//! weakened as `offload_lets_go`, `offload_requeues`.
 
 use std::{
     ptr::NonNull,
@@ -124,7 +124,7 @@ impl Pool {
 }
 
 impl WatchedPool {
-    /// Returns true if the system refused a thread a moment ago.
+    /// Returns true if the system refused a thread within [`RETRY_INTERVAL`].
     fn has_refused(&self) -> bool {
         lock(&self.refused_at).is_some_and(|at| at.elapsed() < RETRY_INTERVAL)
     }

@@ -47,8 +47,8 @@ impl RunningPoll {
 
 impl Pool {
     /// Returns the polls that a shutdown may wait for: those that block in place, those that have
-    /// lasted for longer than a slice, with or without a core, and those of tasks whose core has
-    /// not ended.
+    /// lasted for longer than a slice, with or without a core, and those of running tasks in the
+    /// arenas of cores that have not ended.
     pub(crate) fn running_polls(&self) -> Vec<RunningPoll> {
         let mut polls = self.blocked.all();
         polls.extend(self.stalled_polls());

@@ -1,9 +1,9 @@
 //! Examines the polls of one pool and decides which of them are overdue.
 //!
-//! The monitor reads the number of the poll that the thread of a core is in, under the lock
-//! of the thread's lease; this does not wait for the thread. If the number is the same for a
-//! slice, the poll may be overdue. If the thread is in the runtime's own code on behalf of its poll
-//! just then, the monitor waits a moment for it to return to user code.
+//! The monitor reads the number of the poll that the thread of a core is in, under the lock of the
+//! thread's lease; this does not wait for the thread. If the number is the same for a slice, the
+//! poll may be overdue. If the thread is in the runtime's own code on behalf of its poll just then,
+//! the monitor waits a moment for it to return to user code.
 //!
 //! # Which thread is to blame
 //! By the wall clock every poll is slow on an overloaded machine, and one thread more would make it
@@ -22,8 +22,8 @@
 //! With many hogs at a cold start, each takes a slice to be found, one after the other on each
 //! core, and tasks that are woken meanwhile are queued behind them. So for a while after a hand-off
 //! the monitor runs more often and uses a shorter slice. A poll that it finds in this way loses its
-//! core *early*: it is not reported, not added to the task's hog history, and does not prolong
-//! the storm, until it has lasted for a whole slice.
+//! core *early*: it is not reported, not added to the task's hog history, and does not prolong the
+//! storm, until it has lasted for a whole slice.
 
 use std::{
     ptr::NonNull,
@@ -87,7 +87,7 @@ pub(super) struct SeenPoll {
 }
 
 impl SeenPoll {
-    /// Creates the record of a poll that is seen for the first time.
+    /// Creates the state of a poll that is seen for the first time.
     fn new(watch_record: &WatchRecord, poll: usize, now: Instant) -> Self {
         Self {
             watch_record: watch_record.number,

@@ -1,21 +1,21 @@
 //! Captures the stack of a thread that is stuck in a poll, by a signal.
 //!
-//! This is done only where the builder requests it, and by the reporter thread. The reporter opens
-//! a request (`engine/lease/stack_request.rs`), sends SIGURG to the stuck thread, and waits briefly
-//! for the response. The handler records the interrupted address and follows the chain of frame
-//! pointers outwards, within the bounds of the thread's stack. The addresses are resolved to names
-//! afterwards, by the reporter thread.
+//! A stack is captured only where the builder requests it, and by the reporter thread. The reporter
+//! opens a request (`engine/lease/stack_request.rs`), sends SIGURG to the stuck thread, and waits
+//! briefly for the response. The handler records the interrupted address and follows the chain of
+//! frame pointers outwards, within the bounds of the thread's stack. The addresses are resolved to
+//! names afterwards, by the reporter thread.
 //!
 //! The signal is SIGURG because it is ignored unless the program has a use for it, debuggers pass
-//! it on silently, and one too many does no harm.
+//! it on silently, and a superfluous one does no harm.
 //!
 //! # Which signals are ours
 //! Our signals carry a mark. The handler responds only to these, and does not pass them on. All
 //! other signals go to the handler that was installed before, which keeps the mask and the flags
 //! that it was installed with. A handler that is installed later takes the place of ours: if it
 //! does not pass signals on (most do: signal-hook's, and so Tokio's), there is no response, and
-//! reports go without a stack. Our handler stays to the end of the process, because a handler that
-//! was installed later may have remembered it.
+//! reports have no stack. Our handler stays to the end of the process, because a handler that was
+//! installed later may have remembered it.
 //!
 //! # In the handler
 //! The handler reads thread-locals that were initialized before, writes into the stack request, and
@@ -44,7 +44,8 @@
 //! - Stopping the thread with `ptrace`: a process may not trace itself.
 //!
 //! # Checked by
-//! tests/preempt/stacks.rs; the words by the models of `engine/lease/stack_request.rs`.
+//! tests/preempt/stacks.rs; the exchange of requests and traces by the models of
+//! `engine/lease/stack_request.rs`.
 
 use std::{fmt, path::Path};
 

@@ -517,8 +517,8 @@ impl StalledPoll {
         is_in_poll().then_some(seen)
     }
 
-    /// Adds to the report what can be seen now. Symbol lookup is code of others that reads the
-    /// program's files; if it panics, the report goes without.
+    /// Adds to the report what can be seen now. Symbol lookup is third-party code that reads the
+    /// program's files; if it panics, the report is delivered without that information.
     fn complete(&self, report: &mut StallReport) {
         let add = std::panic::AssertUnwindSafe(|| self.add(report));
         if let Err(payload) = std::panic::catch_unwind(add) {
@@ -759,7 +759,8 @@ mod reporter {
             if queue.waiting.len() == MAX_QUEUED {
                 queue.forgotten += u64::from(queued.is_for_callback());
                 drop(queue);
-                // Dropping the report may drop a user's callback, whose destructor is user code.
+                // Dropping the report may drop a user's callback, and the destructor of that is
+                // user code.
                 return discard(queued);
             }
             queue.waiting.push_back(queued);
@@ -816,8 +817,8 @@ mod reporter {
                 QueuedReport::User(user, mut report, stalled_poll) => {
                     report.forgotten = forgotten;
                     stalled_poll.complete(&mut report);
-                    // The callback may take long, and the scene keeps the thread's watch record
-                    // alive.
+                    // The callback may take long, and `stalled_poll` keeps the thread's watch
+                    // record alive.
                     drop(stalled_poll);
                     let outcome = catch_unwind(AssertUnwindSafe(|| {
                         service::with_starters_mask(|| user(&report));

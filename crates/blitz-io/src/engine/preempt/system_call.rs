@@ -78,7 +78,9 @@ impl SystemCall {
     ///
     /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(sender.send(stall.waits_in().map(|call| call.number()))))
+    ///     .on_task_stall(move |stall| {
+    ///         drop(sender.send(stall.waits_in().map(|call| call.number())));
+    ///     })
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { reports.recv().unwrap() });
@@ -101,7 +103,9 @@ impl SystemCall {
     ///
     /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(sender.send(stall.waits_in().and_then(|call| call.name()))))
+    ///     .on_task_stall(move |stall| {
+    ///         drop(sender.send(stall.waits_in().and_then(|call| call.name())));
+    ///     })
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { reports.recv().unwrap() });

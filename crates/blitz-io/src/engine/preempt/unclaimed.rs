@@ -3,8 +3,8 @@
 //! A new thread first runs the user's hook (`on_thread_start`), which may take long or never end;
 //! and an overloaded system schedules the thread late. A core that waits for such a thread is
 //! offered to another thread after a while, and then to one more, each time after twice the time.
-//! After a few of them, only threads that are idle already are requested, because they have the
-//! hook behind them. The first thread to arrive gets the core; the others find nothing and become
+//! After a few of them, only threads that are idle already are requested, because they have
+//! finished the hook. The first thread to arrive gets the core; the others find nothing and become
 //! threads of the blocking pool. A task goes back to its queue, where a worker finds it.
 //!
 //! # Invariants

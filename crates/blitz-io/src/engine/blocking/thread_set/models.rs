@@ -1,6 +1,6 @@
-//! Models of the set under every interleaving; the protocol is in `thread_set.rs`.
+//! Models of the thread set under every interleaving; the protocol is in `thread_set.rs`.
 //!
-//! The queue is a count of jobs with a mark for 'closed': it stands for shards whose locks put
+//! The queue is a count of jobs with a mark for 'closed': it stands for shards, where a lock puts
 //! pushes, pops and the close in one order. A thread's time-out is a park that returns `TimedOut`
 //! at once; loom explores whether a wake-up comes before.
 
@@ -452,8 +452,8 @@ fn a_claim_against_a_job_at_the_cap_strands_nothing() {
 }
 
 /// A thread is coming for a job that ends only after the next job has run, which is queued
-/// meanwhile: the second job gets a thread of its own, or the first thread has not come yet and
-/// is counted against both.
+/// meanwhile: the second job gets a thread of its own, or the first thread has not come yet and is
+/// counted against both.
 #[test]
 fn a_job_that_waits_for_the_next_one_never_takes_its_thread() {
     model(|| {

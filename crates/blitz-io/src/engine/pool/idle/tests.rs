@@ -138,8 +138,8 @@ fn the_last_searcher_hands_on() {
     });
 }
 
-/// One worker searches when both items come, so no worker is woken for them, and it finds them
-/// only when it is about to sleep. The other worker must still be reached.
+/// One worker searches when both items come, so no worker is woken for them, and it finds them only
+/// when it is about to sleep. The other worker must still be reached.
 #[test]
 fn a_worker_that_wakes_itself_hands_on() {
     model(|| {
@@ -188,7 +188,7 @@ fn every_reservation_finds_a_bit() {
             let idle = idle.clone();
             move || idle.fall_asleep(0, false)
         });
-        // The reservation looks for a bit as long as it takes: without one it would never end.
+        // The reservation searches until it finds a bit: without one it would never end.
         if let Some(worker) = idle.reserve_for_work(None) {
             assert_eq!(worker, 0);
         }

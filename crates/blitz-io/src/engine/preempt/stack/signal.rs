@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 type SigactionHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Static whose address marks the signals that we send.
+/// The address of this static marks the signals that we send.
 static MARK: u8 = 0;
 
 /// The action that was installed before ours; leaked, because the handler may be using it.
@@ -196,8 +196,8 @@ fn walk(context: &libc::ucontext_t, stacks: [Range<usize>; 2], trace: &mut Stack
     }
 }
 
-/// Creates the record through which this thread can be requested to capture its stack. Returns
-/// `None` if the handler has no room or the system does not report the stack's bounds.
+/// Creates the [`StackRequest`] of this thread. Returns `None` if the handler has no room or the
+/// system does not report the stack's bounds.
 pub(in super::super) fn stack_request() -> Option<StackRequest> {
     if !has_room_for_the_handler() {
         return None;
