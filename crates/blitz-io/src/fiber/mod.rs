@@ -127,10 +127,10 @@
 //!
 //! # What must not be held across a wait
 //!
-//! The fibers of a thread share its thread-local state. If a function sets, takes or lends
-//! something for the duration of its call, and stores it where the whole thread can see it, then
-//! all fibers that run while the function waits see it too. Most cases are a nuisance; two are
-//! unsound.
+//! The fibers of a thread share its thread-local state. If a function sets or takes something, or
+//! gives out a reference to it, for the duration of its call, and stores it where the whole thread
+//! can see it, then all fibers that run while the function waits see it too. Most cases are a
+//! nuisance; two are unsound.
 //!
 //! **Why [`spawn`] is `unsafe`.** On a thread with one stack, calls return in the reverse order in
 //! which they began, and safe code may rely on that. With fibers this does not hold, and no runtime

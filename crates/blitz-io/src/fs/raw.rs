@@ -341,8 +341,8 @@ pub(super) fn stat(file: &File) -> io::Result<FileStat> {
 }
 
 /// Reads once at `offset` into the free part of the buffer by io_uring, so that no thread of ours
-/// blocks. Returns `None`, with nothing read, if there is no ring or it reports anything but a
-/// count.
+/// blocks. Returns `None`, with nothing read, if there is no io_uring instance or it reports
+/// anything but a count.
 #[cfg(all(target_os = "linux", feature = "net"))]
 pub(super) async fn read_by_uring<B: OwnedBufMut>(
     file: &File,

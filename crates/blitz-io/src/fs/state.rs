@@ -185,7 +185,7 @@ pub(super) struct Inner {
     pub(super) position: u64,
     /// Result of an inline seek, to be returned by `poll_complete`.
     seek_result: Option<io::Result<u64>>,
-    /// Fate of the current write; created by the first write.
+    /// State of the current write; created by the first write.
     write_state: Option<SharedWriteState>,
     /// The file's inode number, determined by the first write.
     inode: Option<u64>,

@@ -431,7 +431,7 @@ impl<'a> ReadBuf<'a> {
         self.initialized = self.initialized.max(end);
     }
 
-    /// Lends at most `limit` of the unfilled bytes to `reader`, as a buffer of their own.
+    /// Passes at most `limit` of the unfilled bytes to `reader`, as a buffer of their own.
     ///
     /// Bytes that `reader` fills become filled in this buffer too. Returns the result of
     /// `reader` and the number of bytes that it filled.

@@ -10,6 +10,7 @@
 //! comes next raises a new edge. That saves the call after each request that would only return
 //! `WouldBlock`. Clearing names the event that was seen before the call, so an edge that comes
 //! during the call stays.
+//!
 //! A short transfer does not clear the readiness at the end of a stream (a read of zero bytes),
 //! which stays readable, nor after a read of a Unix socket: such a read ends after bytes that
 //! came with descriptors or from another sender, even if there are more bytes behind them. Nor

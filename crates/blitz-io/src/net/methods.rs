@@ -22,11 +22,10 @@ macro_rules! ready_method {
     ($begin:expr, $waits:literal) => {
         /// Waits until at least one of the states that `interest` names is reached.
         ///
-        /// A call of this is usually followed by a `try_` method, in a loop: the reported
-        /// readiness may be stale, because another task was quicker or because the kernel changed
-        /// its mind, and then the `try_` method fails with `WouldBlock`. If the other end has
-        /// closed, the result includes the closed states even if they were not part of
-        /// `interest`.
+        /// A call of this is usually followed by a `try_` method, in a loop: the reported readiness
+        /// may be stale, because another task was quicker or because the state of the socket has
+        /// changed, and then the `try_` method fails with `WouldBlock`. If the other end has
+        /// closed, the result includes the closed states even if they were not part of `interest`.
         ///
         /// # Cancel safety
         ///

@@ -1,15 +1,14 @@
 //! Reads and writes with owned buffers, which the operation returns at its end.
 //!
-//! Where the runtime has an io_uring instance (a `Uring`), each step is an operation of the
-//! kernel, which has the buffer until the operation completes. Where there is none (io_uring is
-//! refused, or the runtime was configured to use another mechanism), the future has the buffer,
-//! and the step is a plain call once the driver reports readiness. A caller sees only one
-//! difference: if the future of a ring operation is dropped, the operation may have transferred
-//! bytes.
+//! Where the runtime has an io_uring instance (a `Uring`), each step is an operation of the kernel,
+//! which has the buffer until the operation completes. Where there is none (io_uring is refused, or
+//! the runtime was configured to use another mechanism), the future has the buffer, and the step is
+//! a plain call once the driver reports readiness. A caller sees only one difference: if the future
+//! of an io_uring operation is dropped, the operation may have transferred bytes.
 //!
-//! A step on a ring is started again when the kernel reports a failure that was not about the
+//! A step on io_uring is started again when the kernel reports a failure that was not about the
 //! operation (see `engine/uring`), and is made by readiness instead when it would block or the
-//! ring has become unusable.
+//! instance has become unusable.
 
 #![forbid(unsafe_code)]
 
@@ -100,7 +99,7 @@ datagrams!(
     std::os::unix::net::UnixDatagram: Interest::READABLE,
 );
 
-/// Outcome of a step on a ring, which may have to be made again.
+/// Outcome of a step on io_uring, which may have to be made again.
 #[cfg(target_os = "linux")]
 enum Step<P> {
     Done(io::Result<usize>, P),
@@ -150,7 +149,7 @@ impl<T: OwnedTransfer> Evented<T> {
     }
 
     /// Writes once from the bytes after the first `from`. Usually there is room, and a plain call
-    /// finds it at less cost than a ring, so only a write that has to wait becomes a ring
+    /// finds it at less cost than io_uring, so only a write that has to wait becomes an io_uring
     /// operation.
     #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "a ring gives it back"))]
     async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> BufResult<usize, B> {

@@ -295,8 +295,7 @@ pub(crate) enum FdKind {
     File,
 }
 
-/// Submits an operation to the ring that reads into the rest of a buffer, and waits for its
-/// result.
+/// Submits an operation to io_uring that reads into the rest of a buffer, and waits for its result.
 #[cfg(target_os = "linux")]
 pub(super) async fn read_by_uring<B: OwnedBufMut>(
     uring: &Uring,
@@ -322,8 +321,8 @@ pub(super) async fn read_by_uring<B: OwnedBufMut>(
     Ok((result, filling))
 }
 
-/// Submits an operation to the ring that writes the bytes after the first `from` bytes of a
-/// buffer, and waits for its result.
+/// Submits an operation to io_uring that writes the bytes after the first `from` bytes of a buffer,
+/// and waits for its result.
 #[cfg(target_os = "linux")]
 pub(super) async fn write_by_uring<B: OwnedBuf>(
     uring: &Uring,

@@ -193,7 +193,7 @@ mod windows_ext {
     unsafe extern "system" fn on_exit(cell: *mut c_void, _timed_out: bool) {
         // SAFETY: our own obligation 1: `cell` points to a `WakerCell` that is alive.
         let cell = unsafe { &*cell.cast::<WakerCell>() };
-        // A panic must not leave this function, and a batch (of one waker) catches panics.
+        // A panic must not leave this function, and a wake list (of one waker) catches panics.
         let mut wake_list = crate::engine::wait::wake_list::WakeList::new();
         if let Some(waker) = cell.take() {
             wake_list.push(waker);

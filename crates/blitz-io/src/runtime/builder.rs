@@ -103,7 +103,7 @@ impl Builder {
         Self::new(RuntimeFlavor::CurrentThread)
     }
 
-    /// Returns a builder for a multi-thread runtime, whose tasks run on worker threads.
+    /// Returns a builder for a multi-thread runtime: its tasks run on worker threads.
     ///
     /// # Examples
     ///
@@ -163,8 +163,8 @@ impl Builder {
     /// number of processors that this process may use: those of its affinity mask, or its cgroup's
     /// CPU quota rounded up, whichever is smaller. A current-thread runtime ignores this setting.
     ///
-    /// At most this many threads run tasks at once, plus those whose poll lasted for longer than a
-    /// slice and whose worker was handed off to another thread ([`preemption`](Self::preemption)).
+    /// At most this many threads run tasks at once, plus those that are still in an overlong poll
+    /// after their worker was handed off to another thread ([`preemption`](Self::preemption)).
     ///
     /// # Panics
     ///
@@ -194,7 +194,7 @@ impl Builder {
     /// busy, further work waits in a queue. Worker threads are not counted, and neither is a thread
     /// that replaces a worker inside [`block_in_place`](crate::task::block_in_place).
     ///
-    /// The same number is a second, separate limit: at most this many polls may block at once
+    /// This number is also a second, separate limit: at most this many polls may block at once
     /// without a worker, after theirs was handed off ([`Preemption`](super::Preemption)).
     ///
     /// # Panics

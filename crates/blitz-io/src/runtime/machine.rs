@@ -18,9 +18,8 @@
 //! is read once, and a later change of the quota has no effect.
 //!
 //! # Where the quota is
-//! `/proc/self/cgroup` names our group in each hierarchy, and
-//! `/proc/self/mountinfo` says where a hierarchy is mounted and which of its
-//! groups is visible as the mount's root:
+//! `/proc/self/cgroup` names our group in each hierarchy, and `/proc/self/mountinfo` says where a
+//! hierarchy is mounted and which of its groups is visible as the mount's root:
 //!
 //! ```text
 //! our group   /docker/abc/app       from /proc/self/cgroup
@@ -962,8 +961,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn probing_leaves_no_descriptor_open() {
-        // Another test may have a ring open at the moment of the count, so only a difference of at
-        // least one ring per probe is a leak.
+        // Another test may have an io_uring instance open at the moment of the count, so only a
+        // difference of at least one instance per probe is a leak.
         for _ in 0..64 {
             Machine::probe();
         }

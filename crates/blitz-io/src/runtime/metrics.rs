@@ -53,7 +53,7 @@ use crate::engine::{
 /// | threads without their worker, peak | [`preemption_detached_peak`][peak] |
 /// | polls that lasted too long | [`preemption_stall_count`](Self::preemption_stall_count) |
 /// | hand-offs for which there was no thread | [`preemption_refused_count`][refused] |
-/// | polls of hogs on spare threads | [`preemption_offload_count`](Self::preemption_offload_count) |
+/// | polls of hogs on spare threads | [`preemption_offload_count`][offloads] |
 /// | checks by the monitor | [`preemption_scan_count`](Self::preemption_scan_count) |
 /// | polls that ended during their hand-off | [`preemption_late_count`][late] |
 /// | blocking threads | `num_blocking_threads` |
@@ -67,6 +67,7 @@ use crate::engine::{
 /// [detached]: Self::preemption_detached_threads
 /// [peak]: Self::preemption_detached_peak
 /// [refused]: Self::preemption_refused_count
+/// [offloads]: Self::preemption_offload_count
 /// [late]: Self::preemption_late_count
 ///
 /// # Examples
@@ -168,8 +169,8 @@ impl RuntimeMetrics {
         preemption_stall_count: stalls, "figure == 1";
         /// Returns how often a worker could not be handed off because there was no thread for it.
         preemption_refused_count: refused, "figure == 0";
-        /// Returns how many polls of tasks that had been caught before ran on threads without a
-        /// worker.
+        /// Returns how many polls of known hogs, which had overlong polls before, ran on spare
+        /// threads.
         preemption_offload_count: offloaded, "figure == 0";
         /// Returns how many overlong polls ended just when their worker was about to be handed off.
         preemption_late_count: too_late, "figure <= 1";

@@ -77,7 +77,8 @@ impl Runtime {
 
     /// Creates a multi-thread runtime with default configuration values.
     ///
-    /// It has one worker for each processor that this process may use, and all drivers are enabled.
+    /// The runtime has one worker for each processor that this process may use, and all drivers are
+    /// enabled.
     ///
     /// # Errors
     ///
@@ -204,8 +205,8 @@ impl Runtime {
     /// Shuts down the runtime, waiting at most `duration` until all workers and all blocking work
     /// have ended.
     ///
-    /// A worker whose poll lasts longer than that is not waited for, and its thread ends after the
-    /// poll. The same holds for a thread inside blocking work.
+    /// A worker with a poll that lasts longer than that is not waited for, and its thread ends
+    /// after the poll. The same holds for a thread inside blocking work.
     ///
     /// # Examples
     ///

@@ -24,8 +24,8 @@
 //! D3, either the handle is in the entry and D4 aborts the task, or it is not there yet: then S3
 //! comes after D3 and aborts the task.
 //!
-//! D1 does not spin, because each entry was counted in the tracker under the same
-//! lock, and leaves the tracker only after it was removed.
+//! D1 does not spin, because each entry was counted in the tracker under the same lock, and leaves
+//! the tracker only after it was removed.
 //!
 //! The spawning thread is counted by the tracker, too, until S3 is done. So when the tracker
 //! reports the end, every handle has been stored or used.

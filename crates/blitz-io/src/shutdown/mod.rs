@@ -454,8 +454,8 @@ impl Shutdown {
     /// Aborted tasks have another 100 ms to end, of which a task that waits needs next to nothing.
     /// What they were doing is recorded before the abort: see [`AbortedTask`].
     ///
-    /// This method may be called several times, also concurrently: the call whose limit passes
-    /// first aborts the tasks, and all calls return the same report.
+    /// This method may be called several times, also concurrently: the call with the limit that
+    /// passes first aborts the tasks, and all calls return the same report.
     ///
     /// # Panics
     ///

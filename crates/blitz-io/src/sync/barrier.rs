@@ -8,8 +8,8 @@
 //! a task that arrives
 //! B1 counts itself
 //! B2 not the last of the round: joins the queue with the number of the round
-//! B3 the last: begins the next round, and dismisses all of the rounds before, in
-//!    batches, the lock let go between them; it leads
+//! B3 the last: begins the next round, and dismisses all of the rounds before, one
+//!    wake list at a time, with the lock released in between; it is the leader
 //! ```
 //! A waiter that joins is of the current round, so round numbers never decrease along the
 //! wait queue: tasks that arrive for the next round while B3 goes on are behind all that must
@@ -27,9 +27,8 @@
 //! # Checked by
 //! `two_rounds_of_two_have_one_leader_each`, `a_later_round_is_not_woken_by_a_wake_list`,
 //! `a_waiter_that_is_dropped_has_arrived`, `a_round_publishes_what_was_done_before_it`,
-//! `a_new_waker_against_the_last_to_arrive_is_woken`;
-//! weakened as `barrier_counts_once`, `barrier_round_ends`, `barrier_wakes_batches`,
-//! `barrier_next_round`.
+//! `a_new_waker_against_the_last_to_arrive_is_woken`; weakened as `barrier_counts_once`,
+//! `barrier_round_ends`, `barrier_wakes_batches`, `barrier_next_round`.
 
 use std::{
     fmt,
@@ -159,8 +158,8 @@ impl Barrier {
         Arrival { barrier: self, waiter: Waiter::new(0) }.await
     }
 
-    /// Dismisses waiters of earlier rounds (B3); returns `true` if it stopped because the batch
-    /// of wakers is full.
+    /// Dismisses waiters of earlier rounds (B3); returns `true` if it stopped because the wake list
+    /// is full.
     fn dismiss(round: &mut Round, wake_list: &mut WakeList) -> bool {
         while let Some(number) = round.waiters.first() {
             if *number == round.number && !weakened!("barrier_round_ends") {

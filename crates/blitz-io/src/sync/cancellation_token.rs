@@ -1,8 +1,8 @@
 //! Cancellation tokens, which form a tree: cancelling one cancels all below it.
 //!
-//! A token is a counted reference to a node of the tree. Parents and children are linked by
-//! plain pointers, and every node keeps the first node of its tree alive, whose lock guards
-//! all pointers of the tree. `tree.rs` has the nodes.
+//! A token is a counted reference to a node of the tree. Parents and children are linked by plain
+//! pointers, and every node keeps the first node of its tree alive, because the lock of that node
+//! guards all pointers of the tree. `tree.rs` has the nodes.
 
 mod tree;
 

@@ -5,11 +5,11 @@
 //! own, so mapping a guard only has to take it apart.
 //!
 //! # Invariants
-//! - The code that creates a hold has taken the permits that its lender gives back.
+//! - The code that creates a hold has taken the permits that its source gives back.
 //! - The entry of a holder ends before its permits are given back, so the record never shows
 //!   two holders that exclude each other.
-//! - A lender that owns its lock (an `Arc`) drops it after the permits were given back,
-//!   because the fields of a hold are dropped after its destructor ran.
+//! - A source that owns its lock (an `Arc`) drops it after the permits were given back, because the
+//!   fields of a hold are dropped after its destructor ran.
 //!
 //! # Checked by
 //! `a_mutex_excludes`, `an_owned_guard_that_ends_against_a_waiter_frees_once`; weakened as
@@ -99,12 +99,12 @@ impl<L: PermitSource> Hold<L> {
         &self.source
     }
 
-    /// Passes the permits, or those that `f` keeps, to another lender. `f` must not panic,
-    /// because the permits would be lost.
+    /// Passes the permits, or those that `f` keeps, to another source. `f` must not panic, because
+    /// the permits would be lost.
     #[inline]
     pub(crate) fn pass<M: PermitSource>(self, f: impl FnOnce(L) -> M) -> Hold<M> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is a `ManuallyDrop` and not dropped, so its lender is read only once.
+        // SAFETY: `this` is a `ManuallyDrop` and not dropped, so its source is read only once.
         let source = unsafe { ptr::read(&this.source) };
         Hold { source: f(source), entry: this.entry }
     }

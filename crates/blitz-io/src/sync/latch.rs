@@ -5,8 +5,8 @@
 //! a waiter                                the thread that opens the latch
 //! L1 open: done                           M1 stores OPEN
 //! L2 locks the queue                      M2 locks the queue
-//! L3 open now: done                       M3 dismisses all, in batches, the lock let
-//! L4 joins the queue                         go between them
+//! L3 open now: done                       M3 dismisses all, one wake list at a time,
+//! L4 joins the queue                         with the lock released in between
 //! ```
 //! One of L2 and M2 gets the lock first. If M2 does, L3 sees M1; if L2 does, M3 finds the
 //! waiter. No waiter joins the wait queue (the queue) after M2, so M3 ends.
@@ -21,10 +21,9 @@
 //!
 //! # Checked by
 //! The models of `set_once.rs`: `an_opening_is_not_missed`, `all_waiters_are_woken_in_wake_lists`,
-//! `a_waiter_dropped_against_an_opening_breaks_nothing`,
-//! `a_new_waker_against_an_opening_is_woken`, `a_late_waiter_sees_what_was_done`;
-//! weakened as `latch_looks_again`, `latch_wakes`, `latch_release`,
-//! `latch_acquire`, `latch_wakes_batches`.
+//! `a_waiter_dropped_against_an_opening_breaks_nothing`, `a_new_waker_against_an_opening_is_woken`,
+//! `a_late_waiter_sees_what_was_done`; weakened as `latch_looks_again`, `latch_wakes`,
+//! `latch_release`, `latch_acquire`, `latch_wakes_batches`.
 
 use std::{
     pin::Pin,
@@ -87,8 +86,8 @@ impl Latch {
         self.open.store(true, order);
     }
 
-    /// Dismisses waiters (M3); returns `true` if it stopped because the batch is full: the caller
-    /// must wake the batch and call this again.
+    /// Dismisses waiters (M3); returns `true` if it stopped because the wake list is full: the
+    /// caller must wake the list and call this again.
     #[must_use]
     pub(super) fn dismiss(&self, wake_list: &mut WakeList) -> bool {
         self.dismiss_from(&mut self.waiters.lock(), wake_list)

@@ -1,4 +1,4 @@
-//! A mutex whose guard may be held across an `await`.
+//! A mutex with a guard that may be held across an `await`.
 //!
 //! Built on one permit of [`Permits`]: the guard that holds the permit has exclusive access
 //! to the value.

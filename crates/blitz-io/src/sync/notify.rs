@@ -14,8 +14,9 @@
 //! N6 sets WAITING                            notify_waiters
 //! N7 joins the queue                         A1 not WAITING: next generation, done
 //!                                            A2 locks the queue: next generation
-//!                                            A3 dismisses all of an older generation, in
-//!                                               batches, the lock let go between them
+//!                                            A3 dismisses all of an older generation, one
+//!                                               wake list at a time, with the lock
+//!                                               released in between
 //! ```
 //! N6 exchanges the same word as O1 and A1, so one of them comes first. If O1 or A1 does, N6
 //! fails and N5 sees the notification; if N6 does, O1 and A1 find WAITING set and get the lock
@@ -35,8 +36,8 @@
 //! # Invariants
 //! - WAITING is set exactly if the wait queue is not empty, whenever the lock is free, and
 //!   changes only under the lock.
-//! - PERMIT and WAITING are not set together. While WAITING is set, the word changes
-//!   only under the lock.
+//! - PERMIT and WAITING are not set together. While WAITING is set, the word changes only under the
+//!   lock.
 //! - A notification for one waiter ends as a poll that returns ready, as a permit, or with
 //!   another waiter: a future that is dropped before it saw its notification passes it on.
 //!
@@ -47,18 +48,16 @@
 //! `notify_waiters`, or 2^30 on a 32-bit machine.
 //!
 //! # Checked by
-//! `a_notification_against_a_waiter_is_not_lost`,
-//! `a_notification_against_a_drop_is_passed_on`,
+//! `a_notification_against_a_waiter_is_not_lost`, `a_notification_against_a_drop_is_passed_on`,
 //! `a_second_notification_publishes_too`, `two_notifications_wake_two`,
-//! `all_waiters_created_before_are_notified`,
-//! `a_check_after_creation_is_notified_or_sees`,
-//! `one_against_all_against_a_drop_loses_nothing`,
-//! `an_enabled_waiter_is_notified`, `a_wake_list_does_not_take_what_is_for_a_later_waiter`,
+//! `all_waiters_created_before_are_notified`, `a_check_after_creation_is_notified_or_sees`,
+//! `one_against_all_against_a_drop_loses_nothing`, `an_enabled_waiter_is_notified`,
+//! `a_wake_list_does_not_take_what_is_for_a_later_waiter`,
 //! `a_later_waiter_is_not_woken_by_a_wake_list`, `a_new_waker_against_a_notification_is_woken`;
-//! weakened as `notify_one_sees_waiting`, `notify_join_looks_again`,
-//! `notify_drop_passes_on`, `notify_permit_release`, `notify_permit_acquire`,
-//! `notify_set_again_publishes`, `notify_all_generation`, `notify_created_acquire`,
-//! `notify_old_first`, `notify_batch_ends`, `notify_all_wakes_batches`.
+//! weakened as `notify_one_sees_waiting`, `notify_join_looks_again`, `notify_drop_passes_on`,
+//! `notify_permit_release`, `notify_permit_acquire`, `notify_set_again_publishes`,
+//! `notify_all_generation`, `notify_created_acquire`, `notify_old_first`, `notify_batch_ends`,
+//! `notify_all_wakes_batches`.
 
 use std::{
     fmt,
@@ -316,7 +315,7 @@ impl Notify {
 
     /// Notifies all tasks that wait now.
     ///
-    /// These are all waits whose [`notified`](Self::notified) was called before, whether the
+    /// These are all waits for which [`notified`](Self::notified) was called before, whether the
     /// future has been polled or not. No permit is stored for later waits.
     ///
     /// # Examples
@@ -372,8 +371,8 @@ impl Notify {
         wake_list.wake_all();
     }
 
-    /// Dismisses waiters of older generations; returns `true` if it stopped because the batch
-    /// of wakers is full.
+    /// Dismisses waiters of older generations; returns `true` if it stopped because the wake list
+    /// is full.
     fn dismiss_old(&self, waiters: &mut WaitQueue<Entry>, wake_list: &mut WakeList) -> bool {
         // Relaxed: the generation changes only under the lock, which we hold, or while the wait
         // queue is empty.
@@ -450,7 +449,7 @@ impl Notify {
         waker.wake();
     }
 
-    /// Helps a thread that notifies all and has released the lock between two batches: dismisses
+    /// Helps a thread that notifies all and has released the lock between two wake lists: dismisses
     /// all waiters of older generations. The returned queue has none of them.
     #[cold]
     fn dismiss_all_old<'a>(

@@ -9,7 +9,7 @@
 //! EMPTY             --claim-->      RUNNING: the claimant has the right to write
 //! RUNNING           --finish-->     DONE, for ever
 //! RUNNING | WAITING --finish-->     DONE; then locks the queue and dismisses all
-//! RUNNING           --pass_on-->    EMPTY: it gave up, and nobody waits
+//! RUNNING           --pass_on-->    EMPTY: it gave up, and no task waits
 //! RUNNING | WAITING --pass_on-->    RUNNING, under the lock: the right goes to the first
 //!                                   in the queue; still WAITING if there are more
 //! RUNNING           --join-->       RUNNING | WAITING, under the lock
@@ -45,8 +45,7 @@
 //! `a_set_against_an_initialiser_leaves_one_value`,
 //! `a_task_that_waits_for_an_initialiser_sees_its_value`,
 //! `a_right_given_to_a_dropped_waiter_is_passed_on`, `what_get_returns_is_whole`,
-//! `a_waiter_dropped_against_the_end_breaks_nothing`,
-//! `all_waiters_are_dismissed_in_wake_lists`;
+//! `a_waiter_dropped_against_the_end_breaks_nothing`, `all_waiters_are_dismissed_in_wake_lists`;
 //! weakened as `once_join_looks_again`, `once_finish_sees_waiting`, `once_passes_on`,
 //! `once_drop_passes_on`, `once_done_release`, `once_done_acquire`, `once_claims_once`,
 //! `once_nobody_joins_a_set`.
@@ -234,7 +233,7 @@ impl Gate {
     #[cold]
     fn dismiss_all(&self) {
         let lock = || self.waiters.lock();
-        // No waiter joins between two batches, because the word is DONE.
+        // No waiter joins between two wake lists, because the word is DONE.
         wake_each(lock(), lock, |waiters| {
             waiters.first()?;
             Some(waiters.dismiss_first())
@@ -615,7 +614,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping a call that waits has no effect on the cell. Dropping a call whose initialiser
+    /// Dropping a call that waits has no effect on the cell. Dropping a call while its initialiser
     /// runs drops the initialiser too, and the next caller runs its own.
     ///
     /// # Examples
@@ -656,7 +655,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping a call that waits has no effect on the cell. Dropping a call whose initialiser
+    /// Dropping a call that waits has no effect on the cell. Dropping a call while its initialiser
     /// runs drops the initialiser too, and the next caller runs its own.
     ///
     /// # Examples

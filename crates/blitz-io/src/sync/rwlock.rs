@@ -1,4 +1,4 @@
-//! A read-write lock whose guards may be held across an `await`.
+//! A read-write lock with guards that may be held across an `await`.
 //!
 //! Built on [`Permits`]: a reader takes one permit, a writer takes all of them, and there
 //! are as many as readers are allowed at once. The lock has no wait queue besides that of

@@ -1,8 +1,8 @@
-//! A cell that is written once and whose value can be awaited.
+//! A cell that is written once, with a value that can be awaited.
 //!
 //! # Protocol
-//! A [`Latch`] opens when the value is there. The value is written under the latch's lock, so
-//! only one caller writes, and a caller whose `set` fails finds the value. A caller that sees
+//! A [`Latch`] opens when the value is there. The value is written under the latch's lock, so only
+//! one caller writes, and after a `set` that fails its caller finds the value. A caller that sees
 //! the latch open may read.
 //!
 //! # Rejected
@@ -25,7 +25,7 @@ use std::{
 use super::latch::{Latch, Stay};
 use crate::engine::{prim::UnsafeCell, work::task::timestamp::WaitReason};
 
-/// A cell that can be written only once, and whose value can be awaited.
+/// A cell that can be written only once, with a value that can be awaited.
 ///
 /// A task that needs the value awaits [`wait`](Self::wait); the task that has the value calls
 /// [`set`](Self::set). Unlike with a [`OnceCell`](super::OnceCell), waiting tasks bring no

@@ -129,7 +129,7 @@ impl Future for Taking<'_> {
     }
 }
 
-/// Unwraps the result for locks, whose permits are never closed.
+/// Unwraps the result for locks, because their permits are never closed.
 #[inline]
 pub(crate) fn open(taken: Result<(), Closed>) {
     if taken.is_err() {

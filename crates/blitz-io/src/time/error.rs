@@ -52,7 +52,7 @@ impl Error {
 
     /// Creates the error for too many timers.
     ///
-    /// It does not occur in this crate, because a timer needs no memory but its own.
+    /// This error does not occur in this crate, because a timer needs no memory but its own.
     ///
     /// # Examples
     ///
@@ -78,7 +78,7 @@ impl Error {
 
     /// Creates the error for a time that is too far away.
     ///
-    /// It does not occur in this crate, because no time is too far away.
+    /// This error does not occur in this crate, because no time is too far away.
     ///
     /// # Examples
     ///

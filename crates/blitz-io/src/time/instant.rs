@@ -6,9 +6,9 @@ use super::context;
 
 /// A point in time on a monotonic clock.
 ///
-/// Wraps `std`'s [`Instant`](std::time::Instant) and converts to and from it. The difference
-/// is [`now`](Instant::now): inside a runtime whose clock is paused (feature `test-util`) it
-/// returns the time at which the clock stands.
+/// Wraps `std`'s [`Instant`](std::time::Instant) and converts to and from it. The difference is
+/// [`now`](Instant::now): inside a runtime with a paused clock (feature `test-util`) it returns the
+/// time at which the clock stands.
 ///
 /// # Examples
 ///

@@ -23,11 +23,10 @@ use crate::engine::{
 
 /// Waits for `future`, but for at most `duration` from this call on.
 ///
-/// The future is polled before the time is checked. So a future that is ready at once always
-/// wins, and a future that does not yield can run longer than its time. A timeout whose
-/// future is ready at once arms no timer. On Linux up to a tenth of a second between this call
-/// and the first poll may not count, because the time of the call is noted with a coarse
-/// clock.
+/// The future is polled before the time is checked. So a future that is ready at once always wins,
+/// and a future that does not yield can run longer than its time. A timeout with a future that is
+/// ready at once arms no timer. On Linux up to a tenth of a second between this call and the first
+/// poll may not count, because the time of the call is noted with a coarse clock.
 ///
 /// # Errors
 ///

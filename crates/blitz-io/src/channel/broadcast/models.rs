@@ -257,7 +257,7 @@ fn a_recv_dropped_against_a_send_loses_no_value() {
     });
 }
 
-/// Uses more receivers than fit into a model's batch.
+/// Uses more receivers than fit into a model's wake list.
 #[test]
 fn a_wake_list_of_receivers_against_a_drop_wakes_the_rest() {
     model(|| {

@@ -266,8 +266,7 @@ impl<T: Clone> Receiver<T> {
             if let Some(value) = self.take() {
                 return Ok(value);
             }
-            // The value at this position may have been sent since the look above; then look
-            // again.
+            // The value at this position may have been sent since the check above, so check again.
             if let Some(error) = self.why_not() {
                 return Err(error);
             }

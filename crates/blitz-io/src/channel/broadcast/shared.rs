@@ -8,12 +8,11 @@
 //! wait queue if there is no value yet. A sender puts its value and dismisses the wait queue
 //! under the same lock, so neither misses the other.
 //!
-//! When a batch of wakers is full, the lock is released to wake them, and other receivers may
-//! join meanwhile. Each waiter stores the position that it waits for. A waiter for the position
-//! that was the end of the ring when the round began, or for a later one, has come since: it is
-//! left to the sender of that position. Positions in the wait queue never decrease, so the first
-//! such waiter ends the round. So a round is as long as the wait queue was, however quickly
-//! other threads send.
+//! When the wake list is full, the lock is released to wake it, and other receivers may join
+//! meanwhile. Each waiter stores the position that it waits for. A waiter for the position that was
+//! the end of the ring when the round began, or for a later one, has come since: it is left to the
+//! sender of that position. Positions in the wait queue never decrease, so the first such waiter
+//! ends the round. So a round is as long as the wait queue was, however quickly other threads send.
 //!
 //! # Invariants
 //! - Under the tail's lock, a position is in its slot exactly if it is one of the last
@@ -161,7 +160,7 @@ impl<T> Shared<T> {
         });
     }
 
-    /// Wakes the waiters that `next` dismisses, batch by batch, outside of the lock.
+    /// Wakes the waiters that `next` dismisses, one wake list at a time, outside of the lock.
     fn wake<'a>(
         &'a self,
         tail: StoreLockGuard<'a, Tail>,

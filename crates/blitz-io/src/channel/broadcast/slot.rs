@@ -6,12 +6,12 @@
 //! # Protocol
 //! ```text
 //! a receiver, at position p                 a sender, which holds the tail's lock
-//! R1 reads the stamp: p, or goes away       S1 reads `remaining`: 0, nobody is counted
+//! R1 reads the stamp: p, else leaves        S1 reads `remaining`: 0, none is counted,
 //! R2 locks the slot                            or goes to S2
-//! R3 reads the stamp again: p, or lets go   S2 locks the slot
+//! R3 reads the stamp again: p, or unlocks   S2 locks the slot
 //! R4 clones the value                       S3 writes the value, `remaining`, the stamp
-//! R5 counts itself off; the last one        S4 lets go, if it locked
-//!    takes the value out. Lets go
+//! R5 counts itself off; the last one        S4 unlocks, if it locked
+//!    takes the value out. Unlocks
 //! ```
 //! Without S2 the sender is alone nevertheless: a receiver that passes R3 is counted in the
 //! stored value, so `remaining` is not 0 until R5. A receiver that is between R1 and R3 and not

@@ -328,7 +328,7 @@ fn a_recv_that_is_polled_with_another_waker_wakes_that_one() {
     assert_eq!((Arc::strong_count(&old), Arc::strong_count(&new)), (1, 1));
 }
 
-/// Uses more receivers than twice the size of a batch.
+/// Uses more receivers than two wake lists hold.
 #[test]
 fn a_send_wakes_each_of_a_hundred_receivers_once() {
     let sender = Sender::new(4);
@@ -405,11 +405,11 @@ fn queued(sender: &Sender<u32>, waker: &Waker) -> Pin<Box<dyn Future<Output = ()
     waiting
 }
 
-/// Stops the first send between two batches. Meanwhile other receivers join, and a second send
-/// stops at the first waker of its own batch: the second send must wake the rest.
+/// Stops the first send between two wake lists. Meanwhile other receivers join, and a second send
+/// stops at the first waker of its own wake list: the second send must wake the rest.
 #[test]
 fn a_send_wakes_no_receiver_for_values_that_others_send_meanwhile() {
-    // The size of a batch. If that grows, the timeout below ends the test.
+    // The size of a wake list. If that grows, the timeout below ends the test.
     const BATCH: usize = 32;
     let patience = std::time::Duration::from_secs(20);
     let (sender, late) = (Sender::new(4), CountingWaker::new());

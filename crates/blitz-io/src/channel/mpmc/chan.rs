@@ -10,7 +10,7 @@
 //!    on; the slot is its own                     `head` on; the slot is its own
 //! S2 writes the value                         R2 reads the value
 //! S3 stamp := position + 1                    R3 stamp := position + a lap
-//! S4 somebody waits for a message: wakes one  R4 somebody waits for room: wakes one
+//! S4 a task waits for a message: wakes one    R4 a task waits for room: wakes one
 //! ```
 //! A lap is a power of two and at least twice the capacity, so 'full in this lap' and 'free in
 //! the next' differ for every capacity, one included, and the capacity itself need not be a
@@ -34,9 +34,9 @@
 //!   stamp.
 //! - `head` is never past `tail`, and at most a capacity behind it.
 //! - No position has MARK except the `tail` of a closed channel, which does not move.
-//! - Positions wrap. A thread that stalls between its look and its exchange while the others go
-//!   all the way round would not notice: with 32-bit words and a capacity of one that is 2^31
-//!   messages, with 64-bit words it is out of reach.
+//! - Positions wrap. A thread that stalls between its load and its exchange while the others go all
+//!   the way round would not notice: with 32-bit words and a capacity of one that is 2^31 messages,
+//!   with 64-bit words it is out of reach.
 //!
 //! # Which side frees what
 //! All senders together hold one share of the allocation, all receivers another, and each weak
@@ -61,14 +61,12 @@
 //! `two_receivers_wait_for_two_messages`, `two_receivers_learn_of_the_close`,
 //! `two_senders_wait_for_two_places`, `two_receivers_take_each_message_once`,
 //! `closed_against_the_last_receiver_ends`, `a_new_waker_of_a_receiver_is_woken`,
-//! `a_weak_sender_against_the_last_strong_one`, `a_length_counts_only_what_was_sent`;
-//! weakened as `mpmc_publish_fences`,
-//! `mpmc_send_publishes`, `mpmc_recv_publishes`, `mpmc_slot_acquires`, `mpmc_lap_is_larger`,
-//! `mpmc_close_marks_the_tail`, `mpmc_gone_is_seen`,
-//! `mpmc_gone_fences`, `mpmc_waiter_passes_on`,
-//! `mpmc_room_passes_on`,
-//! `mpmc_end_wakes_all`, `mpmc_weak_sees_the_end`, `mpmc_head_releases`. In sequence:
-//! `a_channel_behaves_as_a_simple_model`; under load: `every_value_arrives_once`.
+//! `a_weak_sender_against_the_last_strong_one`, `a_length_counts_only_what_was_sent`; weakened as
+//! `mpmc_publish_fences`, `mpmc_send_publishes`, `mpmc_recv_publishes`, `mpmc_slot_acquires`,
+//! `mpmc_lap_is_larger`, `mpmc_close_marks_the_tail`, `mpmc_gone_is_seen`, `mpmc_gone_fences`,
+//! `mpmc_waiter_passes_on`, `mpmc_room_passes_on`, `mpmc_end_wakes_all`, `mpmc_weak_sees_the_end`,
+//! `mpmc_head_releases`. In sequence: `a_channel_behaves_as_a_simple_model`; under load:
+//! `every_value_arrives_once`.
 
 use std::{
     alloc::{self, Layout},

@@ -12,11 +12,11 @@ use crate::engine::{
     wait::test_waker::{CountingWaker, block_on},
 };
 
-/// A future that is polled by hand, when its bell has rung.
+/// A future that is polled by hand, when it was woken.
 struct Waits<'a, R> {
     future: Pin<Box<dyn Future<Output = R> + 'a>>,
     counter: Arc<CountingWaker>,
-    /// How often its bell had rung when the future was polled last.
+    /// The number of wake-ups when the future was polled last.
     heard: usize,
     output: Option<R>,
 }
@@ -42,7 +42,7 @@ impl<'a, R> Waits<'a, R> {
         }
     }
 
-    /// Polls the future if its bell has rung, and returns `true` if it was polled.
+    /// Polls the future if it was woken, and returns `true` if so.
     fn go_on(&mut self) -> bool {
         let due = self.output.is_none() && self.counter.wake_count() > self.heard;
         if due {
@@ -301,8 +301,8 @@ fn a_weak_sender_against_the_last_strong_one() {
     });
 }
 
-/// A thread that sees that a message was received must see that it was sent. It looks on a
-/// thread of its own, joined first, so that the model lets it look last.
+/// A thread that sees that a message was received must see that it was sent. It reads the length on
+/// a thread of its own, joined first, so that the model lets it read last.
 #[test]
 fn a_length_counts_only_what_was_sent() {
     model(|| {

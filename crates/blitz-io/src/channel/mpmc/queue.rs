@@ -1,15 +1,14 @@
 //! The wait queue of one side of a channel, and how no waiter is missed.
 //!
 //! # Protocol
-//! A thread that makes something available (a message, or free capacity) takes no lock to find
-//! out that no task waits for it. In the table, 'the queue' is the wait queue, and a 'place' is a
-//! slot:
+//! A thread that makes something available (a message, or free capacity) takes no lock to find out
+//! that no task waits for it. In the table, 'the queue' is the wait queue:
 //!
 //! ```text
-//! the side that changes a place              the side that waits for that change
-//! M1 writes the place's stamp, SeqCst        W1 joins the queue and sets WAITING, locked
+//! the side that changes a slot               the side that waits for that change
+//! M1 writes the slot's stamp, SeqCst         W1 joins the queue and sets WAITING, locked
 //! M2 reads the flags, SeqCst                 W2 fence(SeqCst)
-//! M3 WAITING: locks, dismisses the first     W3 looks at the place's stamp once more
+//! M3 WAITING: locks, dismisses the first     W3 reads the slot's stamp once more
 //! ```
 //! M1 and W2 are in one total order. If M1 is before W2, W3 sees what was made available. If W2
 //! is before M1, M2 comes after it too and sees WAITING, for as long as the waiter is in the
@@ -104,7 +103,7 @@ impl Queue {
         wake_list.wake_all();
     }
 
-    /// Dismisses and wakes all waiters, a batch at a time.
+    /// Dismisses and wakes all waiters, one wake list at a time.
     #[cold]
     pub(super) fn wake_all(&self) {
         let lock = || self.waiters.lock();

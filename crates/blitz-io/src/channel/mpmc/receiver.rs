@@ -199,7 +199,7 @@ impl<T> Receiver<T> {
 
     /// Closes the channel: later sends fail, but queued messages can still be received.
     ///
-    /// The same operation as [`Sender::close`](super::Sender::close).
+    /// Has the same effect as [`Sender::close`](super::Sender::close).
     ///
     /// # Examples
     ///

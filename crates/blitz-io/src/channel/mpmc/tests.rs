@@ -272,7 +272,7 @@ fn a_waiter_that_was_woken_too_late_waits_again() {
 
 #[test]
 fn close_wakes_all_waiters() {
-    // More waiters than a batch of wakers on each side.
+    // More waiters than a wake list holds, on each side.
     let (tx, rx) = channel(1);
     tx.try_send(0).unwrap();
     let counter = CountingWaker::new();
@@ -461,7 +461,7 @@ type Token = (usize, Arc<()>);
 /// The result of a send.
 type Sent = Result<(), SendError<Token>>;
 
-/// A waiting future, which is polled when its bell has rung.
+/// A waiting future, which is polled when it was woken.
 struct Waits<R> {
     future: Boxed<'static, R>,
     counter: Arc<CountingWaker>,

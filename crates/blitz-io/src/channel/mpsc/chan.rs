@@ -12,9 +12,9 @@
 //! ```text
 //! R1 the slot of the next message is ready: takes it, done
 //! R2 hands over its waker
-//! R3 marks the slot AWAITED; found READY instead: as R1
-//! R4 looks whether the channel is over: closed, and nothing can come any more
-//! R5 looks whether there are senders; none: looks at the slot a last time
+//! R3 marks the slot AWAITED; if it finds READY instead: as R1
+//! R4 checks whether the channel is over: closed, and nothing can come any more
+//! R5 checks whether there are senders; none: reads the slot a last time
 //! ```
 //! An event after R3 wakes the receiver: a message (see `slot.rs`), the last permit of a closed
 //! channel (see `room.rs`), or the drop of the last sender. After the last two, nothing is sent
@@ -159,7 +159,7 @@ pub(super) unsafe trait Queue<T> {
 /// 1. No sender is sending, and none will.
 #[cold]
 pub(super) unsafe fn wake_receiver<T, Q: Queue<T>>(queue: &Q) {
-    // A batch contains panics of wakers, which is required because this runs in drops.
+    // A wake list contains panics of wakers, which is required because this runs in drops.
     let mut wake_list = WakeList::new();
     // SAFETY: 1. of `tail_slot`: by our obligation 1 no sender is sending and none will. 1. of
     // `take`: `Slot::wake_receiver` removed AWAITED.
@@ -555,7 +555,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
 
     /// Returns `true` if no message can come that is not queued by now (R4 and R5).
     ///
-    /// The last look at the slot, which R5 requires, is the caller's.
+    /// The caller must then read the slot once more, as R5 requires.
     fn is_at_the_end(&self) -> bool {
         self.queue.is_over(&self.cursor) || self.strong_count() == 0
     }

@@ -335,9 +335,9 @@ fn close_against_a_waiting_sender() {
     });
 }
 
-/// More senders wait than a batch has space for: the closing thread releases the lock in the
-/// middle, and a permit comes back then. It goes to a sender that is still in the wait queue, or
-/// to none.
+/// More senders wait than a wake list has space for: the closing thread releases the lock in the
+/// middle, and a permit comes back then. It goes to a sender that is still in the wait queue, or to
+/// none.
 #[test]
 fn close_of_a_long_wait_queue_against_a_permit_that_comes_back() {
     model(|| {

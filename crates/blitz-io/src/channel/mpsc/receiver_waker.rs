@@ -4,8 +4,8 @@
 //! ```text
 //! the receiver                             the thread that ends its wait
 //! R1 has the waker: changes it             S1 an exchange on the slot found AWAITED
-//! R2 says that it is handed over           S2 takes the waker out
-//! R3 exchanges EMPTY for AWAITED           S3 says that it is given back
+//! R2 marks it as handed over               S2 takes the waker out
+//! R3 exchanges EMPTY for AWAITED           S3 marks it as given back
 //! R4 next time: takes AWAITED off itself,  S4 wakes
 //!    or waits for S3
 //! ```

@@ -29,14 +29,13 @@
 //! looks again (A3): no permit is missed. If A4 does, R1 finds WAITING and gets the lock after
 //! A5.
 //!
-//! CLOSED is set under the lock, and A3 checks it under the lock: after the close no sender
-//! joins the wait queue, and none takes a permit. (A long wait queue is dismissed in batches; in
-//! between, R3 may still serve one of its waiters.) A sender that was in the wait queue is
+//! CLOSED is set under the lock, and A3 checks it under the lock: after the close no sender joins
+//! the wait queue, and none takes a permit. (A long wait queue is dismissed one wake list at a
+//! time; in between, R3 may still serve one of its waiters.) A sender that was in the wait queue is
 //! refused when it is polled, whatever it was given, and gives that back. A sender that holds a
 //! permit may still send (A6), until the receiver is gone: SEALED. Then each position below the
 //! tail is filled, or will be within a few instructions, and no other position is claimed: the
-//! receiver drops the messages of all of them, and a sender that comes later drops its own
-//! message.
+//! receiver drops the messages of all of them, and a sender that comes later drops its own message.
 //!
 //! A task without budget must not complete. It joins the wait queue if it would have to wait
 //! anyway; otherwise it returns at its next turn, without permits.
@@ -103,12 +102,12 @@
 //! `a_sender_that_waits_against_a_late_give_back_is_served`,
 //! `the_last_sender_dropped_against_a_late_give_back_ends_it`; weakened as
 //! `room_queue_looks_again`, `room_release_sees_waiting`, `room_queue_sees_closed`,
-//! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`,
-//! `room_take_acquire`, `room_sealed_refuses`, `room_close_refunds`,
-//! `room_claim_passes_on`, `room_without_budget_queue`, `room_without_budget_give_back`,
-//! `room_touch_exchanges`, `room_touch_sees_the_forgotten`, `room_late_fence`,
-//! `room_late_looks_again`, `room_late_is_wanted`, `room_late_told`.
-//! In sequence: `a_bounded_channel_behaves_as_a_simple_model`.
+//! `room_drop_passes_on`, `room_drop_gives_back`, `room_idle_wakes`, `room_take_acquire`,
+//! `room_sealed_refuses`, `room_close_refunds`, `room_claim_passes_on`,
+//! `room_without_budget_queue`, `room_without_budget_give_back`, `room_touch_exchanges`,
+//! `room_touch_sees_the_forgotten`, `room_late_fence`, `room_late_looks_again`,
+//! `room_late_is_wanted`, `room_late_told`. In sequence:
+//! `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
     pin::Pin,
@@ -455,8 +454,8 @@ impl Room {
 
     /// Gives back all permits of messages that were taken and not reported.
     ///
-    /// Returns the number that the caller must still release, because there are more waiters
-    /// than one batch of wakers holds.
+    /// Returns the number that the caller must still release, because there are more waiters than
+    /// one wake list holds.
     fn collect_all(&self) -> usize {
         let mut wake_list = WakeList::new();
         let remaining = self.collect(&mut self.state.lock(), &mut wake_list);
@@ -466,7 +465,7 @@ impl Room {
 
     /// Gives back, under the lock, what was taken and not reported: to waiters, or to the word.
     ///
-    /// Returns the number that is left because the batch of wakers is full.
+    /// Returns the number that is left because the wake list is full.
     fn collect(&self, state: &mut RoomState, wake_list: &mut WakeList) -> usize {
         // Acquire: the slots were emptied. Pairs with the Release in `taken`.
         let taken = self.taken.load(Acquire);
@@ -564,8 +563,7 @@ impl Room {
 
     /// Serves waiters with the returned permits, or adds them to the word (R2 to R4, or R1).
     ///
-    /// Repeats as often as the batch of wakers fills up. Returns `true` if this ended the
-    /// channel.
+    /// Repeats as often as the wake list fills up. Returns `true` if this ended the channel.
     #[cold]
     fn serve_and_add(&self, mut count: usize) -> bool {
         let mut wake_list = WakeList::new();
@@ -585,7 +583,7 @@ impl Room {
 
     /// Gives permits to the waiters in order, under the lock (R3 and R4).
     ///
-    /// Returns the number that is left: the batch is full, or no sender waits.
+    /// Returns the number that is left because the wake list is full or no sender waits.
     fn serve(
         &self,
         waiters: &mut WaitQueue<Need>,

@@ -10,7 +10,7 @@
 //! the sender                               the receiver
 //! S1 writes the value                      R1 finds DONE: takes the value, if SENT
 //! S2 EMPTY -> DONE SENT TX_OUT             R2 closes: sets CLOSED, unless DONE or CLOSED
-//!    (without a value: DONE TX_OUT)        R3 goes: sets CLOSED RX_OUT, unless DONE;
+//!    (without a value: DONE TX_OUT)        R3 is dropped: sets CLOSED RX_OUT, unless DONE;
 //! S3 finds CLOSED: the value is still         then as R1
 //!    its own, and goes back                R4 waits: writes its waker, sets RX_WAKER,
 //! S4 waits for CLOSED: writes its waker,      unless DONE
@@ -54,12 +54,12 @@
 //! `send_against_the_drop_of_the_receiver_drops_the_value_once`,
 //! `closed_against_the_drop_of_the_receiver_ends`, `closed_against_close_ends`,
 //! `a_new_waker_against_send_is_woken`, `a_new_waker_against_the_drop_of_the_sender_is_woken`,
-//! `a_new_waker_of_the_sender_against_close_is_woken`,
-//! `both_halves_wait_and_both_go`, `a_slot_is_used_twice`, `a_thread_waits_for_a_value`,
-//! `every_pair_of_methods_agrees_on_which_half_has_the_value`; weakened as
-//! `oneshot_send_release`, `oneshot_recv_acquire`, `oneshot_send_sees_closed`,
-//! `oneshot_close_sees_done`, `oneshot_register_sees_the_end`, `oneshot_claims_wakers`,
-//! `oneshot_out_orders`, `oneshot_renews_the_waker`, `oneshot_taken_is_noted`.
+//! `a_new_waker_of_the_sender_against_close_is_woken`, `both_halves_wait_and_both_go`,
+//! `a_slot_is_used_twice`, `a_thread_waits_for_a_value`,
+//! `every_pair_of_methods_agrees_on_which_half_has_the_value`; weakened as `oneshot_send_release`,
+//! `oneshot_recv_acquire`, `oneshot_send_sees_closed`, `oneshot_close_sees_done`,
+//! `oneshot_register_sees_the_end`, `oneshot_claims_wakers`, `oneshot_out_orders`,
+//! `oneshot_renews_the_waker`, `oneshot_taken_is_noted`.
 
 use std::{
     fmt,

@@ -32,12 +32,12 @@ fn between<A: Send + 'static, B>(
     (sent, received)
 }
 
-/// Polls once, with a waker that rings the bell.
+/// Polls once, with the waker of `counter`.
 fn poll_with<F: Future + Unpin>(future: &mut F, counter: &Arc<CountingWaker>) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(&counter.waker()))
 }
 
-/// Polls with a waker that rings the bell, and sleeps, until the future is ready.
+/// Polls with the waker of `counter`, and sleeps in between, until the future is ready.
 fn wait_with<F: Future + Unpin>(future: &mut F, counter: &Arc<CountingWaker>) -> F::Output {
     loop {
         match poll_with(future, counter) {

@@ -67,7 +67,7 @@ fn halves_are_send_and_sync_as_their_value_is_send() {
 
 /// Evaluates to `true` if a concrete type implements a trait.
 ///
-/// It works because an inherent constant takes precedence over one of a trait.
+/// This works because an inherent constant takes precedence over one of a trait.
 macro_rules! has {
     ($type:ty: $($bound:tt)+) => {{
         #[allow(dead_code, reason = "it is not asked of every type")]

@@ -5,11 +5,11 @@
 //! queue' is the wait queue:
 //!
 //! ```text
-//! a receiver goes                           a sender that waits
-//! G1 takes one off the word                 W1 locks the queue
-//! G2 it was not the last, or nobody         W2 sets the bit, by an exchange that finds
+//! a receiver is dropped                     a sender that waits
+//! G1 subtracts one from the word            W1 locks the queue
+//! G2 it was not the last, or no sender      W2 sets the bit, by an exchange that finds
 //!    waits: done                               a count above 0
-//! G3 locks the queue, dismisses all,         W3 joins the queue
+//! G3 locks the queue, dismisses all,        W3 joins the queue
 //!    clears the bit
 //! ```
 //! G1 and W2 change the same word. If G1 is first and was the last receiver, W2 finds 0. If W2

@@ -152,7 +152,7 @@ fn waiters_in_two_wait_queues_are_all_woken() {
     });
 }
 
-/// Uses more waiters than fit into a model's batch.
+/// Uses more waiters than fit into a model's wake list.
 #[test]
 fn a_full_wake_list_against_a_drop_wakes_the_rest() {
     model(|| {

@@ -221,8 +221,7 @@ impl<T> Receiver<T> {
         mut f: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
         let (shared, seen) = (&*self.shared, &mut self.seen);
-        // A first look that succeeds spends a budget unit; otherwise the `Change` below spends
-        // it.
+        // A first check that succeeds spends a budget unit; otherwise the `Change` below spends it.
         let first = |cx: &mut Context<'_>| {
             let unit = ready!(budget::poll_proceed(cx));
             let value = see(shared, seen);

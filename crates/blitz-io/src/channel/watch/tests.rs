@@ -208,7 +208,7 @@ fn a_closed_that_is_polled_with_another_waker_wakes_that_one() {
     assert!(poll(closed.as_mut(), &new).is_ready());
 }
 
-/// Uses more receivers than twice the size of a batch.
+/// Uses more receivers than two wake lists hold.
 #[test]
 fn a_send_wakes_each_of_a_hundred_receivers_once() {
     let (sender, receiver) = channel(1);

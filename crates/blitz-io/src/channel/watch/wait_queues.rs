@@ -11,8 +11,8 @@
 //! the publisher                             a waiter that has seen version v
 //! P1 adds a version to the word             W1 reads the word: not v, or CLOSED: done
 //! P2 no queue has its bit set: done         W2 locks a queue
-//! P3 locks each queue that has              W3 sets its bit by an exchange that finds v
-//! P4 dismisses those whose version is       W4 joins the queue, saying v
+//! P3 locks each queue that has it set       W3 sets its bit by an exchange that finds v
+//! P4 dismisses waiters with a version       W4 joins the queue, with v
 //!    before the one it published
 //! P5 the queue is empty: clears its bit
 //! ```
@@ -204,7 +204,7 @@ impl WaitQueues {
         self.wait_queues[at].lock()
     }
 
-    /// Serves one wait queue (P3 to P5); returns `false` if the batch was full before the end.
+    /// Serves one wait queue (P3 to P5); returns `false` if the wake list was full before the end.
     fn wake_queue(&self, at: usize, news: State, wake_list: &mut WakeList) -> bool {
         let mut waiters = self.waiters(at);
         while let Some(seen) = waiters.first() {

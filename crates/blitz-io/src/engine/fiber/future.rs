@@ -19,9 +19,9 @@
 //! the fiber's stack and thread. A fiber that catches the unwinding and waits again is unwound
 //! again; after [`MAX_CANCELLATIONS`] times it is *abandoned*: it is never resumed, its stack is
 //! leaked, and its thread, when all other fibers have ended, is put to sleep. That is as sound as
-//! any thread that sleeps for ever: everything that its frames have lent out stays alive, including
-//! thread-locals (*given up*). Where panics abort nothing can be unwound, so a fiber that is
-//! cancelled is abandoned at once.
+//! any thread that sleeps for ever: everything to which its frames have given out references stays
+//! alive, including thread-locals (*given up*). Where panics abort nothing can be unwound, so a
+//! fiber that is cancelled is abandoned at once.
 //!
 //! # While the thread unwinds
 //! The count of panics belongs to the thread, not to the stack: another fiber that ran meanwhile
@@ -36,7 +36,7 @@
 //!   `block_on`: all code that keeps a pointer to its own frame in a thread-local word. Nor is it
 //!   suspended under a lock of ours under which user code runs (`current::LockHeldGuard`).
 //! - *Given up*: the future's memory, in the task's cell, is reused after the fiber was abandoned.
-//!   So code on the fiber's stack must get no reference into it that it could lend to another
+//!   So code on the fiber's stack must get no reference into it that it could pass to another
 //!   thread. The waker that futures see is on the stack.
 //!
 //! # Rejected
@@ -126,7 +126,8 @@ struct FiberFrame {
     yielder: Cell<*const Yielder<ResumeKind, ()>>,
     /// A clone of the task's own waker, which stays valid for longer than that of one poll, because
     /// a future may be in the middle of its poll while the fiber is suspended. It lies on the
-    /// fiber's stack, as all that the fiber's code may lend out (*given up*).
+    /// fiber's stack, as does everything that the fiber's code may pass to other threads (*given
+    /// up*).
     waker: Cell<*const Waker>,
     task: Cell<Option<NonNull<Header>>>,
     cancelled: Cell<bool>,
@@ -415,8 +416,8 @@ impl FiberFrame {
         aborted || self.queue.is_stopping()
     }
 
-    /// Does the checks at the begin of a wait. Without them a wait for a future that is ready would
-    /// not notice an abort, and a loop of such waits would never end.
+    /// Makes the checks at the beginning of a wait. Without them a wait for a future that is ready
+    /// would not notice an abort, and a loop of such waits would never end.
     #[inline]
     fn begin_wait(&self) {
         self.check();
@@ -476,7 +477,7 @@ impl CannotSuspend {
     }
 }
 
-/// Returns the fiber on whose stack this is called, if it can be suspended here.
+/// Returns the fiber that this is called on, if it can be suspended here.
 fn current_frame<'a>() -> Result<&'a FiberFrame, CannotSuspend> {
     let (fiber, stack, local, locks, task) = current::with(|current| {
         let (fiber, stack) = (current.fiber.get(), current.stack.get());

@@ -1,8 +1,8 @@
 //! Fibers: tasks that have a stack of their own, so they can wait in the middle of a call.
 //!
-//! A fiber is a task like any other: a cell in an `Arena`, a state word, a `JoinHandle`. Its
-//! future, the [`future`], switches to the fiber's stack when it is polled, and returns `Pending`
-//! when the fiber switches back. What differs is where it is polled: on one thread, always the same
+//! A fiber is a task like any other: a cell in an `Arena`, a state word, a `JoinHandle`. Its future
+//! ([`future`]) switches to the fiber's stack when it is polled, and returns `Pending` when the
+//! fiber switches back. What differs is where it is polled: on one thread, always the same
 //! ([`queue`]). [`Fibers`] is all of that for one runtime: it starts *carriers*, the threads that
 //! run fibers, when they are needed, and spreads fibers over them.
 //!
@@ -82,7 +82,7 @@ impl Fibers {
         }
     }
 
-    /// Wraps `around` around the life of each carrier.
+    /// Sets the wrapper around the life of each carrier.
     pub(crate) fn surround(&self, around: ThreadWrapper) {
         assert!(self.around.set(around).is_ok(), "carriers are surrounded once");
     }
@@ -120,8 +120,9 @@ impl Fibers {
 
     /// Returns the queue for a new fiber; `None` after the end of the runtime.
     ///
-    /// The choice is the one with fewer fibers of two, which spreads them well without examining
-    /// all. One more carrier is started as long as there may be one and the chosen one has fibers.
+    /// Two of the queues are picked, and the one with fewer fibers is chosen, which spreads fibers
+    /// well without examining all queues. If the chosen queue has fibers, one more carrier is
+    /// started, unless the limit is reached.
     fn choose(&self) -> io::Result<Option<&Arc<FiberQueue>>> {
         let queue = self.choose_started();
         if let Some((queue, is_last)) = queue
@@ -255,8 +256,9 @@ impl Fibers {
     }
 }
 
-/// Runs a carrier. If a stack had to be leaked, the carrier never ends, because thread-locals that
-/// the stack's frames have lent to other threads would end with it.
+/// Runs a carrier. If a stack had to be leaked, the carrier never ends, because the stack's frames
+/// may have passed references to thread-locals to other threads, and the thread-locals would end
+/// with the carrier.
 fn run_carrier(queue: &FiberQueue, number: usize, pool: &Arc<Pool>, alive: &Alive) {
     let _alternate = overflow::Alternate::ensure();
     // SAFETY: obligation 1: the pool, which owns the counter, is borrowed for longer than the

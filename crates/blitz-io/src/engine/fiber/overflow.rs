@@ -4,17 +4,16 @@
 //! SIGBUS). std's handler knows only the guards of threads and takes this for any other fault. So
 //! with the first fiber of the process a handler is installed in front of the present one, which is
 //! std's or a user's. It reports which fiber has overflowed and aborts; a fault outside of the
-//! guard of the fiber on whose stack the thread runs is passed on to the handler that was there
-//! before.
+//! guard of the stack that the thread runs on is passed on to the handler that was there before.
 //!
-//! The handler runs on the thread's alternate signal stack, because the other one is full. std
+//! The handler runs on the thread's alternate signal stack, because the fiber's stack is full. std
 //! gives its threads one; a carrier that has none creates one.
 //!
 //! The handler only reads what was written before the fiber was entered, and calls `write`,
 //! `abort`, `sigaction` and the handler that was there before: all may be called in a handler.
 //!
-//! A handler that a user installs later takes the place of this one. If it does not pass on what it
-//! does not know, the process ends all the same, with less to read.
+//! A handler that a user installs later takes the place of this one. If it does not pass on the
+//! faults that it does not handle, the process ends all the same, with a message that says less.
 //!
 //! A signal that was sent (`kill`, `raise`) is no fault, and does not come again: it is ignored if
 //! it was ignored before, and ends the process if it had no handler. (std's handler takes it for a
@@ -38,7 +37,7 @@ use std::{mem::MaybeUninit, ops::Range, panic::Location, ptr};
 
 use crate::engine::{prim::OnceLock, work::current};
 
-/// Data that the handler reads about the fiber on whose stack the thread runs.
+/// Data that the handler reads about the fiber that the thread runs.
 #[derive(Debug, Clone)]
 pub(super) struct OverflowRecord {
     pub(super) guard: Range<usize>,

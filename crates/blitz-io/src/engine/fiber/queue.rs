@@ -1,10 +1,10 @@
 //! The run queues of one carrier: how its fibers are woken, polled and ended.
 //!
 //! A *carrier* is a thread that runs fibers and nothing else, and its [`FiberQueue`] is the part of
-//! it that other threads reach. A fiber is a task whose future, once polled, must stay on its
-//! thread, because its stack may hold references to thread-locals, whose addresses compilers keep,
-//! and values that are not `Send`. A queue does not depend on stacks: it keeps its tasks on their
-//! thread.
+//! it that other threads reach. A fiber is a task with a future that, once polled, must stay on its
+//! thread, because its stack may hold values that are not `Send`, and references to thread-locals,
+//! of which compilers keep the addresses. A queue does not depend on stacks: it keeps its tasks on
+//! their thread.
 //!
 //! # Protocol
 //! A queue entry that the carrier itself places goes to `fifo`, which only the carrier touches. An
@@ -32,11 +32,11 @@
 //! entry at most frees its memory.
 //!
 //! # Invariants
-//! - *One thread*: `fifo` is touched only by the thread whose number is `owner`. Numbers are not
+//! - *One thread*: `fifo` is touched only by the thread with the number `owner`. Numbers are not
 //!   reused.
 //! - *Futures stay*: a future that was polled is polled again and dropped by that thread. Only that
 //!   thread takes entries out before E4, and after E2 there is no future. A future that was never
-//!   polled is `Send`, and may be dropped by the thread whose spawn was refused.
+//!   polled is `Send`, and may be dropped by the thread that tried to spawn it and was refused.
 //!
 //! # Rejected
 //! - `local`'s set of tasks: its arena belongs to its thread, but fibers are spawned from all
@@ -101,7 +101,8 @@ pub(crate) struct FiberQueue {
     stopping: AtomicBool,
     /// Set while freed cells wait for the holder of their arena to collect them.
     sweep: AtomicBool,
-    /// Set if a stack was leaked, whose frames may have lent out the carrier's thread-locals.
+    /// Set if a stack was leaked, because its frames may have passed references to the carrier's
+    /// thread-locals to other threads.
     abandoned: AtomicBool,
     /// Number of fibers that have not ended, by which a queue is chosen.
     alive: AtomicUsize,
@@ -115,7 +116,7 @@ pub(crate) struct FiberQueue {
 }
 
 // SAFETY: `fifo` is touched by the carrier only (invariant *one thread*); E3 leaves it empty, and a
-// queue whose carrier never began has nothing in it.
+// queue with a carrier that never began has nothing in it.
 unsafe impl Send for FiberQueue {}
 // SAFETY: through shared references `fifo` is reached by `with_fifo` only, on the carrier
 // (invariant *one thread*).

@@ -10,9 +10,9 @@
 //! unwinding that the frame's function does not see. If one did unwind, the process would abort.
 //!
 //! Reporting the end of a job may free what the job borrowed. So everything that a closure has
-//! captured must be dropped before the end is reported: a closure that is called by value lends its
-//! references to the call, up to the very end of it. That is why the user's part of a [`HeapJob`]
-//! and its *end* are two closures, and the end holds pointers only.
+//! captured must be dropped before the end is reported: a closure that is called by value keeps its
+//! references until the very end of the call. That is why the user's part of a [`HeapJob`] and its
+//! *end* are two closures, and the end holds pointers only.
 //!
 //! # Checked by
 //! `a_job_on_a_frame_gives_its_result_or_its_panic`, `a_heap_job_runs_once_and_is_freed`,

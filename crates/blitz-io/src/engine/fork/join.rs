@@ -1,5 +1,5 @@
-//! Runs two closures, potentially in parallel. The price of a join is the price of one from which
-//! no thread steals.
+//! Runs two closures, potentially in parallel. The protocol is made for a join from which no thread
+//! steals: that has no read-modify-write and no fence.
 //!
 //! # Protocol
 //! ```text

@@ -11,8 +11,8 @@
 //!
 //! # Checked by
 //! `a_panic_is_there_when_all_have_ended`, weakened as `scope_keeps_first`; the models of `latch`;
-//! `the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended` and
-//! others in tests/it/parallel/scope.rs.
+//! `the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended` and others in
+//! tests/it/parallel/scope.rs.
 
 use std::{
     fmt,

@@ -19,7 +19,7 @@
 //!
 //! ```text
 //! W1 idle.fall_asleep        (its fence is W2)
-//! W2'request on every stack
+//! W2' leaves a request in every stack
 //! W3 checks everything once more; if there is work: wakes itself
 //! W4 dozes: parks for a millisecond at most
 //! W5 barrier::heavy(), checks again
@@ -39,9 +39,8 @@
 //! `a_push_and_a_sleeper_never_miss_each_other`, `a_broadcast_wakes_a_worker_that_falls_asleep`,
 //! `a_latch_wakes_a_worker_that_falls_asleep`, `terminate_and_inject_leave_no_worker_asleep`,
 //! `a_latch_wakes_its_sleeper_whichever_worker_is_woken`,
-//! `a_temporary_worker_lets_no_more_workers_search`; weakened as
-//! `sleep_looks_again`, `sleep_deep_barrier`, `sleep_requests`, `sleep_broadcast_token`,
-//! `sleep_latch`, `sleep_insists`.
+//! `a_temporary_worker_lets_no_more_workers_search`; weakened as `sleep_looks_again`,
+//! `sleep_deep_barrier`, `sleep_requests`, `sleep_broadcast_token`, `sleep_latch`, `sleep_insists`.
 
 use std::time::Duration;
 
@@ -63,7 +62,7 @@ pub(crate) struct Sleep {
 
 /// The sources of work that a worker checks before it sleeps.
 pub(crate) trait WorkSources {
-    /// Requests the next push of every stack.
+    /// Leaves a request in every stack, so that the next push of its owner publishes jobs.
     fn request(&self);
     /// Returns whether there is a job that the worker could run.
     fn has_work(&self) -> bool;

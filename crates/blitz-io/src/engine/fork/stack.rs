@@ -46,6 +46,7 @@
 //! then it wakes a worker if that is due. A thief waits for the owner about as long as forcing has
 //! taken lately, and then forces the jobs to be public itself; so waiting in vain at most doubles
 //! the price. It waits less for an owner that does not touch its stack meanwhile.
+//!
 //! A worker that is about to sleep requests jobs in the same way (`request`). That is a swap, and
 //! so is the owner's reset in `publish`: of two swaps that meet, the later one sees what was done
 //! before the earlier one, even if other requests came in between. So either the worker that goes

@@ -8,8 +8,8 @@
 //! because on a small machine the thread that would give them work needs a processor, too. A worker
 //! that waits for a latch runs jobs meanwhile, any that it finds.
 //!
-//! Both go on for some rounds, while there is room (`pool/awake.rs`), and then the worker sleeps
-//! (`sleep`).
+//! Searching and lingering go on for some rounds, while there are processors for all awake workers
+//! (`pool/awake.rs`), and then the worker sleeps (`sleep`).
 //!
 //! # Invariants
 //! `CURRENT` is null or the worker of this thread, which then holds its registry. Only that thread

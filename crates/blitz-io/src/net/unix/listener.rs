@@ -75,8 +75,9 @@ listener.set_nonblocking(false)?;
 impl UnixListener {
     /// Creates a listener that is bound to the path.
     ///
-    /// As many connections wait to be accepted as the system allows (`net.core.somaxconn` on
-    /// Linux); for a smaller backlog use [`UnixSocket`](crate::net::UnixSocket).
+    /// The backlog of connections that wait to be accepted is as long as the system allows
+    /// (`net.core.somaxconn` on Linux); for a shorter one use
+    /// [`UnixSocket`](crate::net::UnixSocket).
     ///
     /// On Linux a path that begins with a zero byte is a name in the abstract namespace.
     ///

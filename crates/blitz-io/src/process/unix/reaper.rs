@@ -13,9 +13,9 @@
 //! # Protocol
 //! ```text
 //! thread that drops a child            reaper thread
-//! B1 queues it, under the lock         R1 takes what is queued, under the lock; if that is
-//! B2 none is running: starts one          nothing and it has none: is not running, ends
-//!    else: notifies                    R2 waits for its children that have ended
+//! B1 queues it, under the lock         R1 takes what is queued, under the lock; if it has
+//! B2 none is running: starts one          no child then: marks that none runs, and ends
+//!    else: notifies                    R2 reaps its children that have ended
 //!                                      R3 sleeps until it is notified
 //! a child that ends                    R4 resets the notifier; fence; goes to R1
 //! E1 has exited

@@ -56,7 +56,7 @@ fn two_rounds_of_two_have_one_leader_each() {
     });
 }
 
-/// A batch holds two wakers in models.
+/// In models a wake list holds two wakers.
 #[test]
 fn a_later_round_is_not_woken_by_a_wake_list() {
     model(|| {

@@ -4,18 +4,19 @@
 //! The links of all nodes of a tree belong to the thread that holds the lock of its first
 //! node.
 //! ```text
-//! a child is born        locks; hangs on its parent, unless that is cancelled: then it
-//!                        is cancelled too
-//! the last reference     locks; its children hang on its parent from now on; it leaves
-//! of a node goes           its siblings, or the list of nodes that are being cancelled;
+//! a child is created     locks; is linked to its parent, unless that is cancelled: then
+//!                        it is cancelled too
+//! the last reference     locks; its children become children of its parent; it leaves
+//! to a node is dropped     its siblings, or the list of nodes that are being cancelled;
 //!                        then it is freed
 //! a node is cancelled
 //! T1 locks; leaves its siblings
 //! T2 becomes the head of a list, to which all below it are added, breadth first: the
 //!    links to siblings are the list
 //! T3 opens the latches of all, from the end: children before their parents
-//! T4 dismisses the waiters of the latches, in batches; between them the lock is let
-//!    go and the wake list is woken; a node that nobody waits at leaves the list
+//! T4 dismisses the waiters of the latches, one wake list at a time; in between the
+//!    lock is released and the list is woken; a node without waiters leaves the list
+//!    of nodes
 //! ```
 //! The head stays alive during T4, because the caller has a reference to it. Other nodes on
 //! the list may end meanwhile: they leave it under the lock, and by then no task waits on
@@ -40,14 +41,12 @@
 //!
 //! # Checked by
 //! `a_child_born_against_a_cancellation_is_cancelled`,
-//! `a_cancellation_against_a_wait_against_a_drop`,
-//! `the_drop_of_a_child_against_a_cancellation`,
+//! `a_cancellation_against_a_wait_against_a_drop`, `the_drop_of_a_child_against_a_cancellation`,
 //! `the_drop_of_a_middle_node_against_a_cancellation`,
 //! `a_parent_that_is_cancelled_has_cancelled_children`,
 //! `two_cancellations_of_parent_and_child_wake_once`,
-//! `a_wake_list_of_a_cancellation_against_drops`;
-//! weakened as `tree_birth_looks`, `tree_children_first`,
-//! `tree_children_move_up`, `tree_wakes`, `tree_lock`.
+//! `a_wake_list_of_a_cancellation_against_drops`; weakened as `tree_birth_looks`,
+//! `tree_children_first`, `tree_children_move_up`, `tree_wakes`, `tree_lock`.
 
 use std::{ops::Deref, ptr::NonNull};
 
@@ -280,8 +279,8 @@ impl Node {
         end
     }
 
-    /// Dismisses waiters of a cancelled subtree (T4); returns `true` if it stopped because the
-    /// batch of wakers is full.
+    /// Dismisses waiters of a cancelled subtree (T4); returns `true` if it stopped because the wake
+    /// list is full.
     ///
     /// # Safety
     /// 1. The caller holds the lock of the tree.

@@ -166,8 +166,8 @@ pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
     value: *mut U,
 }
 
-// SAFETY: the guard is a `&mut U` plus an `Arc` of a mutex, whose `T` may be dropped by the
-// thread that drops the guard; both bounds are `Send`.
+// SAFETY: the guard is a `&mut U` plus an `Arc` of a mutex, and the thread that drops the guard may
+// drop the mutex's `T`; both bounds are `Send`.
 unsafe impl<T: ?Sized + Send, U: ?Sized + Send> Send for OwnedMappedMutexGuard<T, U> {}
 // SAFETY: a shared guard only gives out `&U`.
 unsafe impl<T, U> Sync for OwnedMappedMutexGuard<T, U>

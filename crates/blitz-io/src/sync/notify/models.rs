@@ -190,7 +190,7 @@ fn an_enabled_waiter_is_notified() {
     });
 }
 
-/// A batch holds two wakers in models.
+/// In models a wake list holds two wakers.
 #[test]
 fn a_wake_list_does_not_take_what_is_for_a_later_waiter() {
     model(|| {

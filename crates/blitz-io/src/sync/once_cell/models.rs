@@ -31,7 +31,7 @@ fn init_on_thread(cell: &Cell, value: u32) -> thread::JoinHandle<u32> {
     thread::spawn(move || init(&cell, value))
 }
 
-/// Returns a call that was polled once, and whose initialiser never completes.
+/// Returns a call that was polled once, with an initialiser that never completes.
 #[track_caller]
 fn endless(cell: &Cell) -> (Waiting, Plain<CountingWaker>) {
     let (cell, counter) = (cell.clone(), CountingWaker::new());
@@ -143,7 +143,7 @@ fn a_waiter_dropped_against_the_end_breaks_nothing() {
     });
 }
 
-/// A batch holds two wakers in models.
+/// In models a wake list holds two wakers.
 #[test]
 fn all_waiters_are_dismissed_in_wake_lists() {
     model(|| {

@@ -47,7 +47,7 @@ fn an_opening_is_not_missed() {
     });
 }
 
-/// A batch holds two wakers in models.
+/// In models a wake list holds two wakers.
 #[test]
 fn all_waiters_are_woken_in_wake_lists() {
     model(|| {

@@ -23,8 +23,8 @@ pub use self::set::{LocalEnterGuard, LocalSet};
 /// or aborts it. It starts at once, whether or not the handle is awaited.
 ///
 /// If the current runtime of this thread is a `LocalRuntime`, the task is spawned on that runtime,
-/// even inside of a `LocalSet`. Otherwise it is spawned on the set whose
-/// [`run_until`](LocalSet::run_until), poll or [`enter`](LocalSet::enter) is the innermost.
+/// even inside of a `LocalSet`. Otherwise it is spawned on the set with the innermost
+/// [`run_until`](LocalSet::run_until), poll or [`enter`](LocalSet::enter).
 ///
 /// # Panics
 ///

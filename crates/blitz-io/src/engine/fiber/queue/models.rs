@@ -82,7 +82,7 @@ fn parked(queue: &Plain<FiberQueue>, witness: FiberWitness) -> (JoinHandle<()>, 
     (handle, waker)
 }
 
-/// Asserts that the queue was freed, with its home and all its cells.
+/// Asserts that the queue was freed, with its arena and all its cells.
 #[track_caller]
 fn assert_gone(queue: &Weak<FiberQueue>) {
     assert!(queue.upgrade().is_none(), "a cell or an entry was left behind");

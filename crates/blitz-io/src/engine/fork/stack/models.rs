@@ -127,7 +127,7 @@ impl StackTestJob {
 }
 
 fn take_while_waiting(job: NonNull<StackTestJob>) {
-    // SAFETY: jobs live as long as the world, which all threads hold.
+    // SAFETY: jobs live as long as the `StackWorld`, which all threads hold.
     let job = unsafe { job.as_ref() };
     // Relaxed: only the owner's thread touches it.
     job.1.store(1, Relaxed);
@@ -135,7 +135,7 @@ fn take_while_waiting(job: NonNull<StackTestJob>) {
 }
 
 fn taken(job: NonNull<StackTestJob>) {
-    // SAFETY: jobs live as long as the world, which all threads hold.
+    // SAFETY: jobs live as long as the `StackWorld`, which all threads hold.
     unsafe { job.as_ref() }.take();
 }
 
@@ -529,7 +529,7 @@ mod plain {
             Arc::new((stack, (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
         let done = Arc::new(AtomicUsize::new(0));
         let take = |job: NonNull<AtomicUsize>| {
-            // SAFETY: the jobs live as long as the world.
+            // SAFETY: the jobs live as long as the `StackWorld`.
             unsafe { job.as_ref() }.fetch_add(1, SeqCst);
         };
         let thieves: Vec<_> = (0..3)

@@ -114,7 +114,7 @@ fn two_cancellations_of_parent_and_child_wake_once() {
     });
 }
 
-/// A batch holds two wakers in models.
+/// In models a wake list holds two wakers.
 #[test]
 fn a_wake_list_of_a_cancellation_against_drops() {
     model(|| {
