@@ -45,7 +45,7 @@ impl HogHistory {
         }
     }
 
-    /// Records a poll by a thread without a core, and whether it was short.
+    /// Records a poll of a known hog, and whether it was short.
     pub(crate) fn record_poll(&self, was_short: bool) {
         match self.0.get() {
             0 | LONG_RUNNING => {}

@@ -11,8 +11,8 @@
 //! P2 fence(SeqCst)                         moves itself in `counts`: one searcher
 //! P3 if no worker searches and one         fewer (if it was one), one sleeper more
 //!    sleeps: reserves one (sleeping     W2 fence(SeqCst)
-//!    - 1, searching + 1, in one step),  W3 checks every queue once more; if there
-//!    takes a bit, unparks its owner        is work it wakes itself (below)
+//!    - 1, searching + 1, in one step),  W3 checks the injector and all rings once
+//!    takes a bit, unparks its owner        more; if there is work it wakes itself
 //!                                       W4 parks
 //! A searcher that found work
 //! S1 searching - 1

@@ -1,13 +1,14 @@
 //! Preemption: finds threads that are stuck in one poll and lets the other tasks go on.
 //!
 //! A *monitor* thread, one for the process ([`monitor`]), examines every core of every watched
-//! pool, once in half a slice. A thread that has been in one poll for a slice is *overdue*
-//! ([`scan`]). Then its poll is marked, so that the runtime's primitives make it yield; its task is
-//! reported ([`stall`], with the system call that it waits in and its stack: [`system_call`],
-//! [`stack`]); and its core is handed off to another thread, with all tasks that are queued in it.
-//! The stuck thread continues its poll under the operating system's scheduler, without a core. When
-//! the poll ends, the thread puts its task back as any outside thread would, and becomes a thread
-//! of the blocking pool, or takes its core back if no other thread has claimed it.
+//! pool, once in half a slice. A poll that has lasted for half a slice is *marked* (`OVERDUE` in
+//! its lease), so that the runtime's primitives make it yield. A poll that has lasted for a slice
+//! is *overdue* ([`scan`]): its task is reported ([`stall`], with the system call that it waits in
+//! and its stack: [`system_call`], [`stack`]), and its core is handed off to another thread, with
+//! all tasks that are queued in it. The stuck thread continues its poll under the operating
+//! system's scheduler, without a core. When the poll ends, the thread schedules its task, if it was
+//! woken meanwhile, as any outside thread would, and becomes a thread of the blocking pool, or
+//! takes its core back if no other thread has claimed it.
 //!
 //! A thread that is requested to take over a core or a task may hang in the user's
 //! `on_thread_start` hook. Then another thread is requested ([`unclaimed`]).
@@ -180,7 +181,7 @@ struct EarlyHandoff {
 /// Counters for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct PreemptCounters {
-    /// Number of cores that were handed off to another thread.
+    /// Number of cores for which another thread was requested and found.
     pub(crate) handoffs: AtomicU64,
     /// Peak number of threads in an overlong poll after their core was handed off.
     pub(crate) peak: AtomicU64,
