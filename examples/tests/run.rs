@@ -49,7 +49,7 @@ fn complaint(program: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn quicksort_sorts_as_many_as_it_is_told() {
+fn quicksort_sorts_the_given_number_of_values() {
     // None, one, one more than is sorted without a join, and some levels of joins.
     for count in ["0", "1", "4097", "50000"] {
         let output = output(env!("CARGO_BIN_EXE_quicksort"), &[count]);
@@ -105,7 +105,7 @@ fn colours(pixels: &[u8]) -> HashSet<&[u8]> {
 }
 
 #[test]
-fn mandelbrot_writes_a_picture_of_the_size_that_is_asked_for() {
+fn mandelbrot_writes_a_picture_of_the_requested_size() {
     let folder = Folder::new("mandelbrot");
     let file = folder.file("small.png");
     let said = output(
@@ -290,7 +290,7 @@ fn chat_with_an_address_carries_lines_from_each_to_the_others() {
 }
 
 #[test]
-fn chat_shows_a_guest_out_who_sends_a_line_without_end() {
+fn chat_disconnects_a_client_that_sends_an_endless_line() {
     let server = Server::start(env!("CARGO_BIN_EXE_chat"), &[]);
     let mut endless = server.connect();
     endless.write_all(&[b'x'; 4096]).expect("so much is taken");
@@ -300,7 +300,7 @@ fn chat_shows_a_guest_out_who_sends_a_line_without_end() {
 }
 
 #[test]
-fn http_with_an_address_answers_by_hand_too() {
+fn http_with_an_address_serves_a_handwritten_request() {
     let server = Server::start(env!("CARGO_BIN_EXE_http"), &[]);
     let request = "GET / HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
     let mut stream = server.connect();
@@ -333,7 +333,7 @@ fn get(server: &Server, path: &str) -> (String, Vec<u8>) {
 }
 
 #[test]
-fn render_server_draws_what_is_asked_for() {
+fn render_server_draws_the_requested_picture() {
     let server = Server::start(env!("CARGO_BIN_EXE_render_server"), &[]);
     for (path, size) in [("/96x65", (96, 65)), ("/1x1", (1, 1)), ("/33x200", (33, 200))] {
         let (status, file) = get(&server, path);

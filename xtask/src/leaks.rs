@@ -48,7 +48,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("idle::", "looks at the processor time and the system calls of the process"),
     ("runtime::thread_limit::", CHILD),
     ("bad_input::the_number_of_workers_comes_from_the_environment", CHILD),
-    ("runtime::shutdown_blocking::a_shutdown_that_waits_says_for_whom", CHILD),
+    ("runtime::shutdown_blocking::a_shutdown_that_waits_names_the_jobs", CHILD),
     ("hostile::cells_that_come_back_during_a_long_poll_are_used_again", RESIDENT),
 ];
 

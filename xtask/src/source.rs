@@ -347,7 +347,7 @@ mod tests {
     use super::{Named, Source};
 
     #[test]
-    fn code_strings_and_comments_are_told_apart() {
+    fn code_strings_and_comments_are_distinguished() {
         let source = Source::new(
             "let a = \"x // no\"; // yes \"q\"\nlet b = r#\"a\" /* \"#; /* in /* out\n*/ still */ let c = '\"'; let d: &'a str = '\\'';\n",
         );

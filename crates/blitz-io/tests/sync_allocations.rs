@@ -120,7 +120,7 @@ fn semaphores_allocate_nothing() {
 }
 
 #[test]
-fn what_tasks_meet_at_allocates_nothing() {
+fn notify_and_barrier_allocate_nothing() {
     let notify = nothing(Notify::new);
     gives_up!(notify.notified());
     waits_for_nothing!(notify.notified(), notify.notified(), notify.notify_waiters());

@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn doctor_says_what_the_machine_offers_and_what_is_chosen() {
+fn doctor_prints_what_the_machine_offers_and_what_is_chosen() {
     let output = blitz(&["doctor"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let page = text(&output.stdout);
@@ -44,7 +44,7 @@ fn doctor_fails_where_the_runtime_would_refuse_to_start() {
 }
 
 #[test]
-fn doctor_says_which_backend_is_in_force_and_fails_where_there_is_none() {
+fn doctor_prints_which_backend_is_in_force_and_fails_where_there_is_none() {
     let doctor = |backend: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_blitz"));
         command.arg("doctor").env("BLITZ_IO_BACKEND", backend).output().unwrap()

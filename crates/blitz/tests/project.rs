@@ -91,7 +91,7 @@ fn rayon(version: &str) -> String {
 }
 
 #[test]
-fn a_patch_in_force_is_said_to_be() {
+fn a_patch_in_force_is_reported() {
     let project = Project::new("in-force");
     project.app(PATCH).lock(&[OURS]);
     let output = project.doctor("app");
@@ -119,7 +119,7 @@ fn a_patch_from_git_is_in_force_as_well() {
 }
 
 #[test]
-fn without_a_patch_the_two_lines_are_told() {
+fn without_a_patch_the_two_missing_lines_are_printed() {
     let project = Project::new("no-patch");
     project.app("").lock(&[REAL]);
     project.complains(&[
@@ -133,7 +133,7 @@ fn without_a_patch_the_two_lines_are_told() {
 }
 
 #[test]
-fn a_patch_that_the_lock_file_keeps_out_is_told_with_the_command() {
+fn a_patch_that_the_lock_file_keeps_out_is_reported_with_the_command() {
     let project = Project::new("unused");
     project.app(PATCH).lock(&[REAL, UNUSED]);
     project.complains(&[
@@ -146,14 +146,14 @@ fn a_patch_that_the_lock_file_keeps_out_is_told_with_the_command() {
 }
 
 #[test]
-fn a_lock_file_older_than_the_patch_is_told() {
+fn a_lock_file_older_than_the_patch_is_reported() {
     let project = Project::new("older-lock");
     project.app(PATCH).lock(&[REAL]);
     project.complains(&["older than the patch", "run `cargo update -p tokio --precise 1.999.0`"]);
 }
 
 #[test]
-fn a_patch_in_a_member_is_told_to_be_ignored() {
+fn a_patch_in_a_member_is_reported_as_ignored() {
     let project = Project::new("member");
     project.file("app/Cargo.toml", "[workspace]\nresolver = \"2\"\nmembers = [\"crates/*\"]\n");
     project.package("app/crates/one", "one", "0.1.0", "");
@@ -174,7 +174,7 @@ fn a_patch_in_a_member_is_told_to_be_ignored() {
 }
 
 #[test]
-fn both_beside_each_other_are_told_with_those_who_use_the_real_one() {
+fn both_beside_each_other_are_reported_with_the_users_of_the_real_one() {
     let project = Project::new("both");
     let old = "[[package]]\nname = \"old\"\nversion = \"0.1.0\"\ndependencies = [\n \"tokio 1.54.1\",\n]\n";
     let new = old.replace("old", "new").replace("1.54.1", "1.999.0");
@@ -196,7 +196,7 @@ fn a_dependency_on_the_folder_is_no_patch() {
 }
 
 #[test]
-fn another_version_of_rayon_core_is_told_with_the_exact_command() {
+fn another_version_of_rayon_core_is_reported_with_the_exact_command() {
     let project = Project::new("rayon");
     let patch = PATCH.replace("tokio", "rayon-core");
     let unused = UNUSED.replace("tokio", "rayon-core").replace("1.999.0", "1.13.0");
@@ -225,7 +225,7 @@ fn several_versions_are_updated_one_by_one() {
 }
 
 #[test]
-fn a_project_without_a_lock_file_is_told_how_to_get_one() {
+fn a_missing_lock_file_is_reported_with_the_command_that_makes_one() {
     let project = Project::new("no-lock");
     project.app(PATCH).complains(&["lock file      none yet", "cargo generate-lockfile"]);
     project.app("").complains(&["[patch.crates-io]", "cargo generate-lockfile"]);
@@ -233,7 +233,7 @@ fn a_project_without_a_lock_file_is_told_how_to_get_one() {
 }
 
 #[test]
-fn a_patch_that_points_nowhere_is_told() {
+fn a_patch_that_points_nowhere_is_reported() {
     let project = Project::new("nowhere");
     let patch = |to: &str| PATCH.replace("../blitz-io/dropin/tokio", to);
     project.app(&patch("../gone")).lock(&[REAL]);
@@ -263,7 +263,7 @@ fn a_patch_in_cargos_configuration_counts() {
 }
 
 #[test]
-fn what_is_no_project_is_told_with_the_next_step() {
+fn a_folder_without_a_project_is_reported_with_the_next_step() {
     let project = Project::new("none");
     project.complains(&["there is no such folder"]);
     project.app("");
@@ -276,7 +276,7 @@ fn what_is_no_project_is_told_with_the_next_step() {
 }
 
 #[test]
-fn broken_files_are_told_with_the_line() {
+fn broken_files_are_reported_with_the_line() {
     let project = Project::new("broken");
     project.app("").lock(&["[[package]\n"]);
     project.complains(&["Cargo.lock is broken (line", "cargo generate-lockfile"]);
@@ -286,7 +286,7 @@ fn broken_files_are_told_with_the_line() {
 
 /// Without cargo the files must be read all the same.
 #[test]
-fn a_machine_without_cargo_gets_an_answer_too() {
+fn doctor_works_without_cargo_too() {
     let project = Project::new("no-cargo");
     project.file("app/Cargo.toml", "[workspace]\nmembers = [\"one\"]\n");
     project.package("app/one", "one", "0.1.0", PATCH).lock(&[REAL]);

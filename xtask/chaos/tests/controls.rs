@@ -33,7 +33,7 @@ fn a_run_without_a_defect_passes() {
 }
 
 #[test]
-fn what_is_lost_is_found() {
+fn lost_values_and_leaked_resources_are_found() {
     for (kind, words) in [
         ("lost-task", "not dropped: {\"future of a task\": 1}"),
         ("lost-message", "not dropped: {\"message\": 1}"),
@@ -48,7 +48,7 @@ fn what_is_lost_is_found() {
 }
 
 #[test]
-fn what_is_doubled_is_found() {
+fn a_value_that_is_dropped_twice_is_found() {
     let (code, text) = plant("double-drop", "");
     assert_eq!(code, Some(MISCOUNTED), "{text}");
     assert!(text.contains("more than once: {\"value with a destructor\": 1}"), "{text}");

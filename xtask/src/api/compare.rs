@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_instead_is_shown() {
+    fn the_items_that_exist_instead_are_shown() {
         let theirs = set(&["impl core::marker::Send for t::Lock<A> where A: Send"]);
         let ours = set(&["impl !core::marker::Send for t::Lock<A>", "mod t::own"]);
         let report = compare(&theirs, &ours, &Excuses::default());

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_one_sorted_list_without_what_says_nothing() {
+    fn bounds_are_one_sorted_list_without_redundant_ones() {
         let set = |all: &[&str]| all.iter().map(|one| one.to_string()).collect::<BTreeSet<_>>();
         let sized = "core::marker::Sized";
         let mut bounds = Bounds::new();

@@ -99,7 +99,7 @@ fn errors_arrive_as_they_are<S: Outside>() {
     assert!(stream.script().written.is_empty());
 }
 
-fn a_write_tells_how_much_was_taken<S: Outside>() {
+fn a_write_returns_the_number_of_bytes_taken<S: Outside>() {
     let mut cx = Context::from_waker(Waker::noop());
     let mut stream = S::on(Script::new([Step::Takes(2)]));
     assert!(matches!(stream.write(&mut cx, b"abc"), Poll::Ready(Ok(2))));
@@ -116,7 +116,7 @@ fn pieces_are_gathered_by_one_call<S: Outside>() {
     assert_eq!(stream.script().calls, ["write_vectored"]);
 }
 
-fn a_writer_that_gathers_says_so<S: Outside>() {
+fn a_vectored_writer_reports_that_it_is_vectored<S: Outside>() {
     for gathers in [false, true] {
         let mut script = Script::default();
         script.gathers = gathers;
@@ -148,9 +148,9 @@ macro_rules! each_way {
             a_read_into_no_room_takes_nothing
             what_would_block_waits_for_the_callers_waker
             errors_arrive_as_they_are
-            a_write_tells_how_much_was_taken
+            a_write_returns_the_number_of_bytes_taken
             pieces_are_gathered_by_one_call
-            a_writer_that_gathers_says_so
+            a_vectored_writer_reports_that_it_is_vectored
             a_flush_and_an_end_are_handed_on_as_such);)+
     };
     (@ $way:ident $stream:ident $($fact:ident)+) => {

@@ -55,7 +55,7 @@ mod tests {
     use super::lookup_failed;
 
     #[test]
-    fn a_failed_look_up_is_named_and_keeps_its_kind() {
+    fn a_failed_lookup_names_the_host_and_keeps_its_kind() {
         let cause = io::Error::new(io::ErrorKind::TimedOut, "no server");
         let error = lookup_failed("`host:80`", cause);
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

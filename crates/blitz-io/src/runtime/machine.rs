@@ -694,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_of_cores_and_quota_decides_and_says_why() {
+    fn the_smaller_of_cores_and_quota_decides_and_the_text_names_it() {
         for (cores, quota, text) in [
             (Some(2), None, "2: 2 cores by affinity, no quota"),
             (Some(1), None, "1: 1 core by affinity, no quota"),

@@ -160,7 +160,7 @@ fn a_sleep_whose_runtime_has_ended_panics() {
 }
 
 #[test]
-fn missed_ticks_are_made_up_for_as_told() {
+fn missed_ticks_follow_the_missed_tick_behavior() {
     let (tick, period) = (Instant::now(), Duration::from_millis(100));
     let after = |missed: MissedTickBehavior, late_ms| {
         missed.after(tick, tick + Duration::from_millis(late_ms), period) - tick
@@ -175,7 +175,7 @@ fn missed_ticks_are_made_up_for_as_told() {
 }
 
 #[test]
-fn the_longest_time_can_be_told_as_an_instant() {
+fn the_longest_duration_fits_in_an_instant() {
     let longest = at_most_30_years(Duration::MAX);
     assert!(Instant::now().checked_add(longest).is_some());
     assert_eq!(at_most_30_years(HOUR), HOUR);

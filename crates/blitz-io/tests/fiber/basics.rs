@@ -328,7 +328,7 @@ fn a_checkpoint_lets_others_run_when_the_slice_is_over() {
 }
 
 #[test]
-fn who_yields_lets_those_run_whom_other_threads_sent() {
+fn a_yield_lets_fibers_run_that_other_threads_spawned() {
     let rt = Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap();
     let turns = Arc::new(AtomicUsize::new(0));
     let (sent, is_sent) = mpsc::channel();
@@ -353,7 +353,7 @@ fn who_yields_lets_those_run_whom_other_threads_sent() {
 }
 
 #[test]
-fn a_panic_is_carried_to_who_joins() {
+fn a_panic_reaches_the_joiner() {
     both(|rt| {
         let (sender, receiver) = oneshot::channel::<()>();
         let error = rt
@@ -397,7 +397,7 @@ fn a_panic_that_is_caught_stays_in_its_fiber() {
 }
 
 #[test]
-fn hooks_are_told_of_fibers_with_their_names() {
+fn hooks_are_called_for_fibers_with_their_names() {
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let hook = |what: &'static str| {
         let told = told.clone();

@@ -209,7 +209,7 @@ fn a_fiber_that_always_catches_the_unwinding_is_given_up_after_a_while() {
 /// Abandoning a fiber leaks its stack and nothing else, so whatever a poll lends to others, such
 /// as its waker, must lie on that stack.
 #[test]
-fn what_a_poll_lends_out_lies_on_the_fibers_own_stack() {
+fn the_waker_of_a_poll_lies_on_the_fibers_own_stack() {
     both(|rt| {
         let (here, waker) = rt
             .block_on(spawn(rt, || {
@@ -227,7 +227,7 @@ fn what_a_poll_lends_out_lies_on_the_fibers_own_stack() {
 }
 
 #[test]
-fn a_waker_that_a_fiber_has_lent_out_outlives_the_fiber_that_is_given_up() {
+fn a_waker_of_an_abandoned_fiber_outlives_the_fiber() {
     let rt = Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap();
     let (release, released) = mpsc::channel::<()>();
     let (began, begins) = mpsc::channel();

@@ -83,7 +83,7 @@ fn a_million_fibers_run_exactly_once() {
 }
 
 #[test]
-fn a_crowd_that_wakes_each_other_is_heard_by_all() {
+fn fibers_that_wake_each_other_receive_every_message() {
     const FIBERS: usize = 100;
     const ROUNDS: usize = 100;
     let rt = Builder::new_multi_thread().worker_threads(2).fiber_threads(2).build().unwrap();

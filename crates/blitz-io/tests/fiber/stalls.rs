@@ -146,7 +146,7 @@ fn a_fiber_that_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
 }
 
 #[test]
-fn fibers_that_wait_are_not_looked_at() {
+fn the_monitor_does_not_scan_waiting_fibers() {
     let _watch = watch::begin();
     for (rt, reports) in watched() {
         let (go, gone) = blitz_io::sync::oneshot::channel::<()>();

@@ -255,7 +255,7 @@ fn under_a_lock_of_a_split_stream_a_wait_panics() {
 }
 
 #[test]
-fn while_a_watched_value_is_lent_a_wait_panics() {
+fn a_wait_panics_while_a_watch_value_is_borrowed() {
     on_a_fiber(|| {
         let (sender, mut receiver) = watch::channel(1);
         let value = sender.borrow();
@@ -292,7 +292,7 @@ fn while_a_watched_value_is_lent_a_wait_panics() {
 }
 
 #[test]
-fn a_lent_value_that_a_fiber_leaks_is_not_the_others() {
+fn a_borrow_that_a_fiber_leaks_does_not_affect_other_fibers() {
     let rt = Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap();
     let leaks = || {
         let (sender, _receiver) = watch::channel(1);

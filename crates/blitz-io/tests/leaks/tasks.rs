@@ -26,7 +26,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("large futures and outputs", large),
     ("detach", detach),
     ("abort", abort),
-    ("abort of a task that runs", abort_of_one_that_runs),
+    ("abort of a task that runs", abort_of_a_running_task),
     ("a panic, joined and not", panic),
     ("a panic in the drop of a future, an output and a waker", panic_in_drop),
     ("join handles polled with several wakers", several_wakers),
@@ -122,7 +122,7 @@ fn abort() {
     }
 }
 
-fn abort_of_one_that_runs() {
+fn abort_of_a_running_task() {
     let rt = workers(2);
     let (inside, go_on) = (Gate::new(), Gate::new());
     let (told, wait) = (inside.clone(), go_on.clone());

@@ -139,9 +139,9 @@ fn five_hundred_children_at_once_are_all_waited_for() {
 }
 
 #[test]
-fn a_child_is_killed_and_its_end_is_told_every_time() {
+fn a_child_is_killed_and_its_exit_is_reported_every_time() {
     let _watch = watch::begin();
-    if !alone("a_child_is_killed_and_its_end_is_told_every_time") {
+    if !alone("a_child_is_killed_and_its_exit_is_reported_every_time") {
         return;
     }
     use std::os::unix::process::ExitStatusExt;
@@ -303,9 +303,9 @@ fn others_children_are_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_started_is_said_with_the_systems_number() {
+fn a_failed_start_returns_the_error_number_of_the_system() {
     let _watch = watch::begin();
-    if !alone("what_cannot_be_started_is_said_with_the_systems_number") {
+    if !alone("a_failed_start_returns_the_error_number_of_the_system") {
         return;
     }
     one_thread().block_on(async {
@@ -459,9 +459,9 @@ fn a_command_needs_a_runtime_and_starts_nothing_without() {
 
 /// Programs see the same behaviour either way, so only the mechanism itself is checked here.
 #[test]
-fn without_descriptors_a_signal_tells() {
+fn without_pidfds_a_signal_reports_the_exit() {
     let _watch = watch::begin();
-    if !alone("without_descriptors_a_signal_tells") {
+    if !alone("without_pidfds_a_signal_reports_the_exit") {
         return;
     }
     let without = std::env::var("BLITZ_IO_NO_PIDFD").is_ok_and(|it| it == "1");

@@ -65,7 +65,7 @@ fn is_caught(number: i32) -> bool {
 }
 
 /// Polls a listener on this thread, which has no runtime, until the signal is received.
-fn told_outside(signal: &mut Signal) {
+fn received_outside_of_a_runtime(signal: &mut Signal) {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -79,9 +79,9 @@ fn told_outside(signal: &mut Signal) {
 }
 
 #[test]
-fn every_listener_is_told_after_each_delivery() {
+fn every_listener_is_notified_after_each_delivery() {
     let _watch = watch::begin();
-    if !alone("every_listener_is_told_after_each_delivery") {
+    if !alone("every_listener_is_notified_after_each_delivery") {
         return;
     }
     const LISTENERS: usize = 100;
@@ -107,9 +107,9 @@ fn every_listener_is_told_after_each_delivery() {
 }
 
 #[test]
-fn deliveries_that_nobody_asked_for_yet_are_told_as_one() {
+fn deliveries_that_were_not_received_yet_are_merged_into_one() {
     let _watch = watch::begin();
-    if !alone("deliveries_that_nobody_asked_for_yet_are_told_as_one") {
+    if !alone("deliveries_that_were_not_received_yet_are_merged_into_one") {
         return;
     }
     for rt in runtimes() {
@@ -157,9 +157,9 @@ fn a_listener_outlives_the_runtime_it_was_made_in() {
 }
 
 #[test]
-fn what_comes_between_two_runtimes_is_told_by_the_second() {
+fn a_signal_between_two_runtimes_is_reported_by_the_second() {
     let _watch = watch::begin();
-    if !alone("what_comes_between_two_runtimes_is_told_by_the_second") {
+    if !alone("a_signal_between_two_runtimes_is_reported_by_the_second") {
         return;
     }
     let kind = SignalKind::user_defined1();
@@ -178,13 +178,13 @@ fn what_comes_between_two_runtimes_is_told_by_the_second() {
     // so that it is delivered when the call returns: no runtime is left to wake this thread.
     // SAFETY: the call takes an integer.
     assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
-    told_outside(&mut old);
+    received_outside_of_a_runtime(&mut old);
 }
 
 #[test]
-fn a_listener_outside_of_runtimes_is_told_by_any() {
+fn a_listener_outside_of_runtimes_is_notified_by_any_runtime() {
     let _watch = watch::begin();
-    if !alone("a_listener_outside_of_runtimes_is_told_by_any") {
+    if !alone("a_listener_outside_of_runtimes_is_notified_by_any_runtime") {
         return;
     }
     let first = one_thread();
@@ -194,16 +194,16 @@ fn a_listener_outside_of_runtimes_is_told_by_any() {
     drop(first);
     for _ in 0..10 {
         let sends = std::thread::spawn(|| send(libc::SIGALRM));
-        told_outside(&mut listener);
+        received_outside_of_a_runtime(&mut listener);
         sends.join().unwrap();
     }
     drop(other);
 }
 
 #[test]
-fn many_runtimes_hear_at_once_and_come_and_go() {
+fn many_runtimes_receive_signals_at_once_and_come_and_go() {
     let _watch = watch::begin();
-    if !alone("many_runtimes_hear_at_once_and_come_and_go") {
+    if !alone("many_runtimes_receive_signals_at_once_and_come_and_go") {
         return;
     }
     for _ in 0..10 {
@@ -255,9 +255,9 @@ fn a_handler_that_was_there_is_still_called() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_is_installed_before_somebody_asks() {
+fn nothing_is_installed_before_the_first_listener() {
     let _watch = watch::begin();
-    if !alone("nothing_is_installed_before_somebody_asks") {
+    if !alone("nothing_is_installed_before_the_first_listener") {
         return;
     }
     // Only these descriptors are counted, because other threads may have files open for a moment.
@@ -287,9 +287,9 @@ fn nothing_is_installed_before_somebody_asks() {
 }
 
 #[test]
-fn what_must_not_be_caught_is_refused_by_name() {
+fn signals_that_must_not_be_caught_are_refused_by_name() {
     let _watch = watch::begin();
-    if !alone("what_must_not_be_caught_is_refused_by_name") {
+    if !alone("signals_that_must_not_be_caught_are_refused_by_name") {
         return;
     }
     one_thread().block_on(async {
@@ -316,9 +316,9 @@ fn what_must_not_be_caught_is_refused_by_name() {
 }
 
 #[test]
-fn a_storm_of_children_is_told_to_its_end() {
+fn a_storm_of_children_is_reported_to_its_end() {
     let _watch = watch::begin();
-    if !alone("a_storm_of_children_is_told_to_its_end") {
+    if !alone("a_storm_of_children_is_reported_to_its_end") {
         return;
     }
     for rt in runtimes() {
@@ -337,9 +337,9 @@ fn a_storm_of_children_is_told_to_its_end() {
 }
 
 #[test]
-fn a_storm_from_many_threads_loses_nobody() {
+fn a_storm_from_many_threads_does_not_lose_the_last_signal() {
     let _watch = watch::begin();
-    if !alone("a_storm_from_many_threads_loses_nobody") {
+    if !alone("a_storm_from_many_threads_does_not_lose_the_last_signal") {
         return;
     }
     for rt in runtimes() {
@@ -390,9 +390,9 @@ fn listeners_that_come_and_go_under_fire_break_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn signals_without_a_name_are_told_too() {
+fn signals_without_a_name_are_received_too() {
     let _watch = watch::begin();
-    if !alone("signals_without_a_name_are_told_too") {
+    if !alone("signals_without_a_name_are_received_too") {
         return;
     }
     one_thread().block_on(async {
@@ -405,9 +405,9 @@ fn signals_without_a_name_are_told_too() {
 }
 
 #[test]
-fn ctrl_c_is_told_and_does_not_end_the_process() {
+fn ctrl_c_is_received_and_does_not_end_the_process() {
     let _watch = watch::begin();
-    if !alone("ctrl_c_is_told_and_does_not_end_the_process") {
+    if !alone("ctrl_c_is_received_and_does_not_end_the_process") {
         return;
     }
     for rt in runtimes() {
@@ -458,13 +458,13 @@ fn switches_of_others() -> u64 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_runtime_that_listens_and_hears_nothing_does_nothing() {
+fn a_runtime_with_a_listener_and_no_signal_does_nothing() {
     let _watch = watch::begin();
     if watch::is_interrupted() {
         println!("skipped: signals come all the time");
         return;
     }
-    if !alone("a_runtime_that_listens_and_hears_nothing_does_nothing") {
+    if !alone("a_runtime_with_a_listener_and_no_signal_does_nothing") {
         return;
     }
     let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

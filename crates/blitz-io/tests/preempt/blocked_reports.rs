@@ -42,7 +42,7 @@ fn is_told() -> bool {
 }
 
 #[test]
-fn one_that_sleeps_is_said_to() {
+fn a_report_of_a_sleeping_task_names_the_sleep() {
     let _watch = watch::begin();
     if !is_told() {
         return;
@@ -62,7 +62,7 @@ fn one_that_sleeps_is_said_to() {
 }
 
 #[test]
-fn one_that_reads_names_its_descriptor() {
+fn a_report_of_a_blocked_read_names_its_descriptor() {
     use std::{io::Read, os::fd::AsRawFd};
 
     let _watch = watch::begin();
@@ -124,7 +124,7 @@ fn a_deadlock_has_two_locks() {
 }
 
 #[test]
-fn one_that_computes_waits_in_nothing() {
+fn a_report_of_a_computing_task_names_no_system_call() {
     let _watch = watch::begin();
     let (rt, reports) = with_reports(1);
     let (end, ended) = mpsc::channel::<()>();

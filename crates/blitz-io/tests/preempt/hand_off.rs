@@ -135,7 +135,7 @@ fn timers_go_off_beside_eight_hogs_on_two_workers() {
 }
 
 #[test]
-fn tasks_that_sleep_with_their_thread_hold_up_nobody() {
+fn tasks_that_block_their_thread_hold_up_no_other_task() {
     let _watch = watch::begin();
     let rt = preempting(2);
     let leash = Leash::new();
@@ -255,7 +255,7 @@ fn a_hog_with_short_polls_is_trusted_again() {
 }
 
 #[test]
-fn a_task_that_says_so_is_polled_by_no_worker() {
+fn a_long_running_task_is_polled_by_no_worker() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let task = async {
@@ -305,7 +305,7 @@ fn with_reports(builder: &mut Builder) -> (Runtime, mpsc::Receiver<StallReport>)
 }
 
 #[test]
-fn the_one_that_tried_is_named() {
+fn a_report_names_the_task_that_blocked() {
     let _watch = watch::begin();
     let (rt, reports) =
         with_reports(Builder::new_multi_thread().worker_threads(1).preemption(Preemption::new()));
@@ -368,7 +368,7 @@ fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
 }
 
 #[test]
-fn a_loop_that_asks_yields_when_its_slice_is_over() {
+fn a_loop_with_checkpoints_yields_when_its_slice_is_over() {
     let _watch = watch::begin();
     // The task keeps its core: the other task runs only because this one checks and yields.
     let rt = Builder::new_multi_thread()
@@ -422,7 +422,7 @@ fn a_task_that_checks_in_time_keeps_its_core_and_is_not_reported() {
 }
 
 #[test]
-fn a_long_running_task_that_asks_can_be_aborted() {
+fn a_long_running_task_with_checkpoints_can_be_aborted() {
     let _watch = watch::begin();
     let rt = preempting(1);
     let (begun, has_begun) = oneshot::channel();
@@ -652,7 +652,7 @@ fn blocking_in_place_and_being_stuck_agree() {
 }
 
 #[test]
-fn hooks_that_block_hold_up_nobody() {
+fn hooks_that_block_hold_up_no_other_task() {
     let _watch = watch::begin();
     for hook in ["before", "after", "end"] {
         let leash = Leash::new();
@@ -827,7 +827,7 @@ fn a_panic_after_the_worker_is_gone_is_the_joiners() {
 }
 
 #[test]
-fn a_future_that_blocks_when_it_is_dropped_holds_up_nobody() {
+fn a_future_that_blocks_when_it_is_dropped_holds_up_no_other_task() {
     let _watch = watch::begin();
     struct Slow(Option<mpsc::Receiver<()>>);
     impl Drop for Slow {
@@ -852,7 +852,7 @@ fn a_future_that_blocks_when_it_is_dropped_holds_up_nobody() {
 }
 
 #[test]
-fn an_idle_runtime_is_not_looked_at() {
+fn the_monitor_does_not_scan_an_idle_runtime() {
     let _watch = watch::begin();
     let rt = preempting(4);
     rt.block_on(rt.spawn(async { thread::sleep(Duration::from_millis(30)) })).unwrap();

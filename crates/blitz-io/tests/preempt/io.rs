@@ -67,7 +67,7 @@ fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duratio
 /// One worker submits reads from a peer, by readiness and with an owned buffer, and is then stuck
 /// in another task. Each read completes meanwhile.
 #[test]
-fn answers_come_beside_a_hog_on_the_thread_that_asked_for_them() {
+fn reads_complete_beside_a_hog_on_the_thread_that_submitted_them() {
     let _watch = watch::begin();
     let backends = [IoBackend::Auto, IoBackend::Poll, IoBackend::Uring];
     for backend in backends {

@@ -54,7 +54,7 @@ unsafe extern "C" fn getaddrinfo(
 }
 
 #[test]
-fn a_name_that_is_looked_up_in_a_poll_holds_up_nobody() {
+fn a_blocking_name_lookup_in_a_poll_holds_up_no_other_task() {
     let _watch = watch::begin();
     let (sender, reports) = std::sync::mpsc::channel();
     let rt = Builder::new_multi_thread()

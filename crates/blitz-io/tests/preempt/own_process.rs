@@ -92,9 +92,9 @@ fn without_a_monitor_tasks_run_all_the_same() {
 
 /// The process is stopped for a second in all, and goes on: no task must be blamed for that.
 #[test]
-fn time_in_which_the_process_was_stopped_is_nobodys_fault() {
+fn time_in_which_the_process_was_stopped_is_charged_to_no_task() {
     let _watch = watch::begin();
-    const NAME: &str = "own_process::time_in_which_the_process_was_stopped_is_nobodys_fault";
+    const NAME: &str = "own_process::time_in_which_the_process_was_stopped_is_charged_to_no_task";
     if child::role().is_none() {
         let mut stopped =
             child::command(NAME, "is stopped").stdout(Stdio::piped()).spawn().unwrap();
@@ -220,11 +220,11 @@ fn naps() -> u64 {
 
 /// The stuck task is reported, and then the monitor has nothing left to do for its runtime.
 #[test]
-fn a_runtime_that_never_ends_is_not_looked_at() {
+fn the_monitor_does_not_scan_a_runtime_that_never_ends() {
     let _watch = watch::begin();
     // Each signal would wake the monitor.
     if watch::is_interrupted()
-        || !is_alone("own_process::a_runtime_that_never_ends_is_not_looked_at")
+        || !is_alone("own_process::the_monitor_does_not_scan_a_runtime_that_never_ends")
     {
         return;
     }

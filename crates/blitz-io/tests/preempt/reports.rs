@@ -139,7 +139,7 @@ fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_
 
 /// The monitor no longer watches the task when its runtime ends, and the task calls `checkpoint`.
 #[test]
-fn a_task_that_was_caught_and_asks_ends_with_its_runtime() {
+fn a_caught_task_with_checkpoints_ends_with_its_runtime() {
     let _watch = watch::begin();
     for how in 0..3 {
         let rt = preempting(1, Preemption::new());
@@ -183,9 +183,9 @@ fn a_task_that_blocks_in_short_steps_and_checks_keeps_its_worker() {
 
 /// Without the bound, each of these tasks would have a thread.
 #[test]
-fn tasks_that_say_that_they_are_long_and_block_are_bounded() {
+fn long_running_tasks_that_block_are_bounded() {
     let _watch = watch::begin();
-    const NAME: &str = "reports::tasks_that_say_that_they_are_long_and_block_are_bounded";
+    const NAME: &str = "reports::long_running_tasks_that_block_are_bounded";
     if child::role().is_none() {
         let text = child::succeed(&mut child::command(NAME, "counts"));
         let lines = text.lines().filter(|line| line.contains("`max_blocking_threads` allows"));
@@ -279,9 +279,9 @@ fn ten_thousand_hogs_at_once_are_bounded() {
 /// The system refuses the thread that would take the core: the monitor does not wait for it, and
 /// the report does not claim a hand-off.
 #[test]
-fn a_core_that_no_thread_comes_for_was_not_handed_off() {
+fn a_core_that_no_thread_takes_was_not_handed_off() {
     let _watch = watch::begin();
-    const NAME: &str = "reports::a_core_that_no_thread_comes_for_was_not_handed_off";
+    const NAME: &str = "reports::a_core_that_no_thread_takes_was_not_handed_off";
     if child::role().is_none() {
         let text = child::succeed(&mut child::command(NAME, "refuses"));
         let lines = text.lines().filter(|line| line.contains("the system refuses it"));
@@ -361,7 +361,7 @@ fn tasks_of_a_local_runtime_are_reported_and_marked_and_not_moved() {
 
 /// Opening a FIFO blocks until its other end is opened.
 #[test]
-fn a_file_that_blocks_holds_up_nobody() {
+fn a_file_that_blocks_holds_up_no_other_task() {
     let _watch = watch::begin();
     let rt = preempting(1, Preemption::new());
     let dir = tempfile::tempdir().unwrap();

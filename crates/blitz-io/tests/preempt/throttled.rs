@@ -76,10 +76,9 @@ async fn short_polls(end: Instant) {
 }
 
 #[test]
-fn time_in_which_the_quota_was_used_up_is_nobodys_fault_and_a_hog_is_found() {
+fn throttled_time_is_charged_to_no_task_and_a_hog_is_found() {
     let _watch = watch::begin();
-    const NAME: &str =
-        "throttled::time_in_which_the_quota_was_used_up_is_nobodys_fault_and_a_hog_is_found";
+    const NAME: &str = "throttled::throttled_time_is_charged_to_no_task_and_a_hog_is_found";
     if child::role().is_none() {
         match Group::with_a_tenth() {
             Ok(group) => {

@@ -158,7 +158,7 @@ fn look<T>(future: impl Future<Output = T>) -> Poll<T> {
 }
 
 #[test]
-fn a_look_finds_what_is_ready_though_the_slice_is_over() {
+fn a_single_poll_finds_what_is_ready_though_the_slice_is_over() {
     let _watch = watching::begin();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)

@@ -137,7 +137,7 @@ fn a_task_has_one_span_with_the_fields_that_consoles_read() {
 }
 
 #[test]
-fn wakers_tell_what_is_done_with_them() {
+fn wakers_record_every_operation_on_them() {
     let recorder = Recorder::default();
     with_default(recorder.clone(), || {
         one_thread().block_on(async {
@@ -163,7 +163,7 @@ fn wakers_tell_what_is_done_with_them() {
 }
 
 #[test]
-fn a_panic_adds_one_event_that_says_which_task_it_was() {
+fn a_panic_adds_one_event_that_names_the_task() {
     let recorder = Recorder::default();
     with_default(recorder.clone(), || {
         one_thread().block_on(async {

@@ -177,7 +177,7 @@ mod tests {
     use super::{ParkBucket, Shared};
 
     #[test]
-    fn what_a_receive_reads_shares_no_cache_line_with_what_a_send_writes() {
+    fn fields_that_receives_read_share_no_cache_line_with_fields_that_sends_write() {
         const LINE: usize = 64;
         let end_of_bucket = offset_of!(Shared<u64>, bucket) + size_of::<ParkBucket>();
         let end_of_slots = offset_of!(Shared<u64>, slots) + size_of::<Box<[u64]>>();

@@ -426,7 +426,7 @@ fn the_last_sender_dropped_after_a_message_loses_none() {
 
 /// With no sender left, `try_recv` must still return the last message before `Disconnected`.
 #[test]
-fn disconnected_is_not_said_before_the_last_message() {
+fn disconnected_is_not_returned_before_the_last_message() {
     model(|| {
         let (sender, mut receiver) = channel(1);
         let other = thread::spawn(move || {

@@ -46,7 +46,7 @@ fn wait_queues<T>(sender: &Sender<T>) -> &WaitQueues {
 
 #[test]
 #[cfg_attr(not(target_pointer_width = "64"), ignore = "it is of words of 64 bits")]
-fn a_watch_is_as_small_as_it_says() {
+fn the_sizes_of_a_watch_channel_do_not_grow() {
     assert_eq!(size_of::<Receiver<u64>>(), 16);
     assert_eq!(size_of::<Sender<u64>>(), 8);
     assert!(size_of::<WaitQueues>() <= 216, "{}", size_of::<WaitQueues>());

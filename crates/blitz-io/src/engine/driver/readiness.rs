@@ -63,7 +63,7 @@
 //! `two_events_against_two_directions_wake_both`,
 //! `a_wait_dropped_against_an_event_leaves_the_queue_in_order`,
 //! `an_event_against_a_clear_is_not_lost`, `an_event_against_a_refutation_is_not_lost`,
-//! `what_was_refuted_is_open_again`, `an_event_of_the_last_registration_does_not_reach_the_next`,
+//! `refuted_readiness_is_open_again`, `an_event_of_the_last_registration_does_not_reach_the_next`,
 //! `a_record_that_ends_against_an_event_keeps_no_waker`,
 //! `leaked_waits_leave_with_their_registration`,
 //! `more_leaked_waits_than_a_wake_list_leave_against_an_event`,

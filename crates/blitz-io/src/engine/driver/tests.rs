@@ -515,7 +515,7 @@ fn what_cannot_be_watched_is_refused() {
 
 /// The registration ended without `deregister`, so the `polling` crate still has the descriptor.
 #[test]
-fn what_was_forgotten_can_be_registered_again() {
+fn a_descriptor_dropped_without_deregister_can_be_registered_again() {
     let driver = Driver::with(Selector::Polling(PollingSelector::new().unwrap()), 16, false);
     let (near, mut far) = pair();
     drop(driver.register(fd(&near), BOTH).unwrap());

@@ -70,7 +70,7 @@
 //! `driver/tests.rs`, which runs all that a driver must do on each selector; `uring/tests.rs`, for
 //! what only this one must do; and models, with a kernel of a few lines:
 //! `a_descriptor_that_is_added_against_a_sleep_is_reported`, `a_signal_against_a_sleep_ends_it`,
-//! `what_another_thread_reaps_is_reported`, `a_poll_whose_end_another_reaps_begins_again`,
+//! `what_another_thread_reaps_is_reported`, `a_poll_whose_end_another_thread_reaps_is_armed_again`,
 //! `a_call_is_left_to_the_called_thread`; weakened as `uring_calls`, `uring_leaves_calls`,
 //! `uring_reaper_calls`.
 

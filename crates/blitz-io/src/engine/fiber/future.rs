@@ -43,7 +43,7 @@
 //! corosensei's own forced unwinding, because it starts again each time it is caught.
 //!
 //! # Checked by
-//! tests/fiber; for *given up* `what_a_poll_lends_out_lies_on_the_fibers_own_stack`.
+//! tests/fiber; for *given up* `the_waker_of_a_poll_lies_on_the_fibers_own_stack`.
 
 use std::{
     any::Any,

@@ -54,7 +54,7 @@
 //! `the_owner_pops_while_a_thief_copies`, `a_slot_is_not_overwritten_before_it_is_copied`,
 //! `a_pushed_chain_is_taken_once`, `a_full_thief_takes_what_fits`,
 //! `a_thief_after_a_thief_sees_what_the_owner_popped`,
-//! `a_thief_that_lost_a_race_sees_what_was_pushed`, `what_a_length_says_was_true_once`,
+//! `a_thief_that_lost_a_race_sees_what_was_pushed`, `a_length_is_one_that_the_ring_once_had`,
 //! `an_item_pushed_before_a_fence_is_seen_after_one`; weakened as `ring_tail_release`,
 //! `ring_tail_acquire`, `ring_pop_release`, `ring_pop_acquire`, `ring_refresh_acquire`,
 //! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_let_go_release`, `ring_let_go_blind`,

@@ -70,7 +70,7 @@ fn finish<P: Send + 'static>(driver: &Driver, mut op: OpFuture<'_, P>) -> (i32, 
 }
 
 #[test]
-fn what_can_be_done_at_once_is() {
+fn operations_that_can_complete_at_once_do() {
     with_uring(|driver, uring| {
         let (mut near, far) = UnixStream::pair().unwrap();
         near.write_all(b"now").unwrap();
@@ -81,7 +81,7 @@ fn what_can_be_done_at_once_is() {
 }
 
 #[test]
-fn whoever_takes_a_turn_reaps() {
+fn any_thread_that_takes_a_turn_reaps_completions() {
     with_uring(|driver, uring| {
         for _ in 0..3 {
             let (mut near, far) = UnixStream::pair().unwrap();
@@ -156,7 +156,7 @@ fn a_leaked_operation_keeps_its_payload_until_the_end() {
 
 /// The operation ends at once, or when there would have been something to do: kernels differ.
 #[test]
-fn a_thread_that_exits_ends_what_it_submitted_and_says_so() {
+fn operations_of_a_thread_that_exits_end_and_must_be_resubmitted() {
     with_uring(|driver, uring| {
         let (mut near, far) = UnixStream::pair().unwrap();
         let op = thread::scope(|scope| scope.spawn(|| recv(uring, &far)).join().unwrap());
@@ -276,7 +276,7 @@ fn a_driver_that_has_ended_is_not_kept_by_its_ring() {
 }
 
 #[test]
-fn a_runtime_that_asks_for_another_mechanism_has_no_ring() {
+fn a_runtime_with_another_backend_has_no_uring() {
     // The environment variable would override the request.
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
         return;

@@ -53,8 +53,8 @@
 //! `many_permits_are_collected_from_two_releases`,
 //! `a_permit_guards_as_a_lock_does`, `a_waiter_is_handed_what_the_releaser_wrote`,
 //! `a_new_waker_against_a_release_is_woken`, `close_against_release_keeps_the_count`,
-//! `a_full_batch_against_a_drop_serves_the_rest`,
-//! `a_task_without_budget_takes_its_place_in_line`,
+//! `a_full_wake_list_against_a_drop_serves_the_rest`,
+//! `a_task_without_budget_enters_the_wait_queue`,
 //! `a_task_without_budget_against_a_release_is_served`,
 //! `a_task_without_budget_takes_no_permit_that_is_free`;
 //! weakened as `permits_queue_looks_again`, `permits_release_sees_waiting`,

@@ -66,7 +66,7 @@ fn a_timer_that_is_never_polled_touches_no_wheel() {
 }
 
 #[test]
-fn one_timer_is_looked_at_once_and_exactly() {
+fn one_timer_fires_once_and_exactly_at_its_deadline() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     for deadline in [1, TICK, 1_000_000_007, 86_400_000_000_001, 40 * 86_400_000_000_000] {
         let armed = armed(&timers_ref, &counter.waker(), deadline);
@@ -222,7 +222,7 @@ fn a_waker_may_drop_other_timers_and_arm_new_ones() {
 }
 
 #[test]
-fn a_reset_wakes_who_waits_at_the_new_time_and_at_once_if_that_is_over() {
+fn a_reset_timer_wakes_at_its_new_deadline_and_at_once_if_that_has_passed() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let mut timer = armed(&timers_ref, &counter.waker(), 100 * TICK);
     timer.as_mut().reset(50 * TICK, core(1));
@@ -249,7 +249,7 @@ fn an_unpolled_timer_that_is_reset_fires_all_the_same() {
 }
 
 #[test]
-fn the_alarm_rings_for_those_outside_who_are_earlier() {
+fn the_alarm_is_raised_for_earlier_timers_armed_from_outside() {
     let ((timers, timers_ref), alarms) = (timers(), Arc::new(Mutex::new(Vec::new())));
     timers.set_alarm(Box::new({
         let alarms = alarms.clone();

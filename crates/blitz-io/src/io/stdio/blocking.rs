@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_read_is_told_and_an_interrupted_one_is_tried_again() {
+    fn a_read_error_is_returned_and_an_interrupted_read_is_retried() {
         let (sender, mut reading) = source();
         sender.send(Err(io::ErrorKind::Interrupted.into())).unwrap();
         sender.send(Err(io::ErrorKind::NotConnected.into())).unwrap();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_write_is_told_to_the_next() {
+    fn a_write_error_is_returned_by_the_next_write() {
         let mut writing = BlockingWriter::new(Target::new(true));
         runtime().block_on(async {
             assert_eq!(write(&mut writing, b"ab").await.unwrap(), 2);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_has_ended_takes_no_more_and_says_so() {
+    fn a_write_on_an_ended_runtime_returns_an_error() {
         let target = Target::new(false);
         let mut writing = BlockingWriter::new(target.clone());
         let ended = runtime();
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_a_runtime_that_ended_says_so_for_ever() {
+    fn a_stream_of_an_ended_runtime_returns_the_error_every_time() {
         let (_sender, mut reading) = source();
         let poll = |reading: &mut BlockingReader<Source>| {
             let mut bytes = [0; 1];

@@ -97,12 +97,12 @@ fn begin(lookup: impl Future) -> bool {
 }
 
 #[test]
-fn look_ups_have_a_quarter_of_the_threads_and_at_least_one() {
+fn lookups_have_a_quarter_of_the_threads_and_at_least_one() {
     assert_eq!([1, 3, 4, 8, 512].map(max_lookups), [1, 1, 1, 2, 128]);
 }
 
 #[test]
-fn what_is_no_name_needs_no_thread() {
+fn an_address_literal_needs_no_lookup_thread() {
     let rt = runtime(4);
     rt.block_on(async {
         for known in ["127.0.0.1:80", "[::1]:80", "::1:80"] {

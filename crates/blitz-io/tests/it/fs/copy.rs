@@ -38,7 +38,7 @@ fn a_copy_of_a_file_with_holes_reads_the_same() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_said() {
+fn a_copy_that_fails_returns_an_error() {
     on_all(|dir| async move {
         let from = file(&dir, 3);
         let error = fs::copy(&from, dir.join("no/such")).await.unwrap_err();

@@ -49,7 +49,7 @@ fn everything_that_takes_a_path_fails_with_the_systems_number() {
 
 #[cfg(unix)]
 #[test]
-fn a_number_tells_what_a_kind_does_not() {
+fn errors_have_the_same_number_as_those_of_std() {
     on_all(|dir| async move {
         let path = file(&dir, 1);
         like(fs::create_dir_all(path.join("x")).await, std_fs::create_dir_all(path.join("x")));

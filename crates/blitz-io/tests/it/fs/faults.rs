@@ -41,8 +41,8 @@ fn unmount(at: &Path) {
 }
 
 #[test]
-fn a_disk_that_is_full_is_said_so() {
-    const NAME: &str = "fs::faults::a_disk_that_is_full_is_said_so";
+fn a_full_disk_is_reported() {
+    const NAME: &str = "fs::faults::a_full_disk_is_reported";
     if child::role().is_none() {
         let _watch = watch::begin();
         child::succeed(&mut child::command(NAME, "mounts"));
@@ -90,8 +90,8 @@ fn a_disk_that_is_full_is_said_so() {
 }
 
 #[test]
-fn a_file_system_that_is_read_only_is_said_so() {
-    const NAME: &str = "fs::faults::a_file_system_that_is_read_only_is_said_so";
+fn a_read_only_file_system_is_reported() {
+    const NAME: &str = "fs::faults::a_read_only_file_system_is_reported";
     if child::role().is_none() {
         let _watch = watch::begin();
         child::succeed(&mut child::command(NAME, "mounts"));
@@ -116,7 +116,7 @@ fn a_file_system_that_is_read_only_is_said_so() {
 }
 
 #[test]
-fn what_may_not_be_done_is_said() {
+fn operations_without_permission_return_an_error() {
     use std::os::unix::fs::PermissionsExt;
 
     on_all(|dir| async move {

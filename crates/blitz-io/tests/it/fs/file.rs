@@ -98,7 +98,7 @@ fn a_read_that_was_given_up_loses_nothing() {
 /// in the next read, even if another operation happens in between.
 #[cfg(unix)]
 #[test]
-fn bytes_that_nobody_waited_for_come_first() {
+fn bytes_of_a_dropped_read_come_first() {
     use std::os::fd::OwnedFd;
 
     let _watch = watch::begin();

@@ -209,7 +209,7 @@ fn ended() -> Handle {
 }
 
 #[test]
-fn after_the_end_of_the_runtime_operations_end_with_an_error_or_their_answer() {
+fn after_the_end_of_the_runtime_operations_end_with_an_error_or_their_result() {
     let _watch = watch::begin();
     let handle = ended();
     let _entered = handle.enter();

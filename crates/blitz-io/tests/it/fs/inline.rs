@@ -261,7 +261,7 @@ fn all_else_is_a_threads() {
 }
 
 #[test]
-fn nothing_is_tried_if_the_variable_says_so() {
+fn no_inline_access_is_tried_if_the_variable_forbids_it() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 5000);

@@ -12,7 +12,7 @@ use crate::fs::place::file;
 use crate::fs::place::on_all;
 
 #[test]
-fn options_do_what_they_say() {
+fn open_options_have_their_documented_effects() {
     on_all(|dir| async move {
         let path = dir.join("file");
         let none = OpenOptions::new().open(&path).await.unwrap_err();
@@ -47,7 +47,7 @@ fn options_can_be_shown_and_cloned() {
 }
 
 #[test]
-fn the_functions_of_file_open_as_they_say() {
+fn the_constructors_of_file_open_as_documented() {
     on_all(|dir| async move {
         let path = dir.join("file");
         assert_eq!(File::open(&path).await.unwrap_err().kind(), ErrorKind::NotFound);

@@ -61,7 +61,7 @@ fn links_are_made_read_and_followed() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_gets_the_mode_that_is_asked_for() {
+fn a_directory_gets_the_requested_mode() {
     use std::os::unix::fs::PermissionsExt;
 
     on_all(|dir| async move {

@@ -89,7 +89,7 @@ fn several_buffers_are_filled_in_their_order() {
 }
 
 #[test]
-fn writes_at_offsets_are_there_when_they_answer() {
+fn writes_at_offsets_are_in_the_file_when_they_complete() {
     on_all(|dir| async move {
         let path = dir.join("file");
         let file = File::create(&path).await?;

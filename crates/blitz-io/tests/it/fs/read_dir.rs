@@ -32,7 +32,7 @@ fn every_entry_comes_once_however_many_there_are() {
 }
 
 #[test]
-fn an_entry_says_what_it_is() {
+fn an_entry_returns_its_type_and_metadata() {
     on_all(|dir| async move {
         let path = file(&dir, 5);
         let entry = fs::read_dir(&dir).await?.next_entry().await?.unwrap();

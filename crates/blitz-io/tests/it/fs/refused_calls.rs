@@ -93,9 +93,9 @@ fn without_a_call_everything_is_as_it_was() {
 
 /// The error of a failed write is returned once, with its number, by the next write or flush.
 #[test]
-fn a_disk_that_fails_is_told_of_once() {
+fn a_failed_write_returns_its_error_once() {
     in_child(
-        "fs::refused_calls::a_disk_that_fails_is_told_of_once",
+        "fs::refused_calls::a_failed_write_returns_its_error_once",
         &["write", "flush", "read"],
         |role| {
             let dir = folder();
@@ -126,8 +126,8 @@ fn a_disk_that_fails_is_told_of_once() {
 }
 
 #[test]
-fn a_read_that_fails_is_told_of() {
-    in_child("fs::refused_calls::a_read_that_fails_is_told_of", &["read"], |_| {
+fn a_failed_read_returns_its_error() {
+    in_child("fs::refused_calls::a_failed_read_returns_its_error", &["read"], |_| {
         let dir = folder();
         let path = file(dir.path(), 300_000);
         one_thread().block_on(async {

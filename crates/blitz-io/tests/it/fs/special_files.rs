@@ -101,7 +101,7 @@ fn a_pipe_is_read_as_it_fills() {
 }
 
 #[test]
-fn what_the_system_makes_up_is_read() {
+fn files_of_proc_are_read() {
     on_all(|dir| async move {
         assert_eq!(fs::read("/proc/sys/kernel/ostype").await?, b"Linux\n");
         let maps = fs::read_to_string("/proc/self/maps").await?;

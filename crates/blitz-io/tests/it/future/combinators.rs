@@ -188,7 +188,7 @@ fn outputs_come_in_the_order_of_the_futures() {
 }
 
 #[test]
-fn what_becomes_a_future_is_taken_too() {
+fn into_future_values_are_taken_too() {
     struct Later(u8);
     impl IntoFuture for Later {
         type Output = Result<u8, u8>;
@@ -455,7 +455,7 @@ fn a_thousand_ready_futures_let_others_run_in_between() {
 }
 
 #[test]
-fn without_budget_nobody_is_polled_in_vain() {
+fn without_budget_no_future_is_polled_in_vain() {
     let _watch = watch::begin();
     for rt in all_kinds_unwatched() {
         let polls = Arc::new(AtomicUsize::new(0));

@@ -150,7 +150,7 @@ fn an_operation_is_tried_until_it_does_not_block() {
 }
 
 #[test]
-fn a_try_says_would_block_without_a_call_when_nothing_is_known() {
+fn a_try_returns_would_block_without_a_call_when_no_readiness_is_known() {
     let _watch = watch::begin();
     make::one_thread_with_io().block_on(async {
         let (one, mut two) = pair();

@@ -134,7 +134,7 @@ fn interest_decides_what_is_waited_for() {
 }
 
 #[test]
-fn ready_with_two_interests_tells_which_came() {
+fn ready_with_two_interests_returns_the_one_that_is_ready() {
     each(|| async {
         let (a, mut b) = pair();
         let fd = AsyncFd::new(a).unwrap();
@@ -179,7 +179,7 @@ fn many_may_wait_at_once_and_all_are_woken() {
 }
 
 #[test]
-fn one_who_gave_up_waiting_does_not_hold_back_the_others() {
+fn a_cancelled_waiter_does_not_hold_back_the_others() {
     each(|| async {
         let (a, mut b) = pair();
         let fd = AsyncFd::new(a).unwrap();

@@ -151,7 +151,7 @@ fn a_buffer_can_be_used_while_the_future_that_filled_it_is_in_scope() {
 }
 
 #[test]
-fn what_is_known_only_as_a_trait_has_the_methods_too() {
+fn trait_objects_have_the_methods_too() {
     let mut bytes = b"\x01\x02\x03ab\n".as_slice();
     let reader: &mut (dyn blitz_io::io::AsyncBufRead + Unpin + Send) = &mut bytes;
     assert_eq!(crate::io::script::now(reader.read_u8()).unwrap(), 1);

@@ -53,7 +53,7 @@ fn a_read_as_large_as_the_buffer_passes_it_by() {
 }
 
 #[test]
-fn a_reader_that_waits_or_fails_is_asked_again() {
+fn a_reader_that_waits_or_fails_is_polled_again() {
     let source = Scripted::reads([Waits, Fails(ErrorKind::TimedOut), Bytes(b"a".to_vec())]);
     let mut reader = BufReader::new(source);
     assert!(read::<1>(&mut reader, NOBODY).is_pending());
@@ -298,7 +298,7 @@ fn a_seek_of_a_stream_writes_what_is_held_and_forgets_what_was_read() {
 }
 
 #[test]
-fn buffers_say_how_full_they_are() {
+fn debug_of_a_buffer_shows_how_full_it_is() {
     let mut reader = BufReader::with_capacity(8, &b"abc"[..]);
     assert_eq!(now(reader.read_u8()).unwrap(), b'a');
     let text = format!("{reader:?}");

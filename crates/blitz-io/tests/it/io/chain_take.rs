@@ -57,7 +57,7 @@ fn what_a_chain_shows_is_consumed_where_it_is() {
 }
 
 #[test]
-fn a_source_that_has_ended_is_not_asked_again() {
+fn a_source_that_has_ended_is_not_polled_again() {
     let mut both = source([]).chain(source([Bytes(b"a"), Bytes(b"b")]));
     let mut buf = Vec::new();
     now(both.read_to_end(&mut buf)).unwrap();
@@ -65,7 +65,7 @@ fn a_source_that_has_ended_is_not_asked_again() {
 }
 
 #[test]
-fn take_ends_at_its_limit_without_asking_the_source() {
+fn take_ends_at_its_limit_without_polling_the_source() {
     let mut limited = source([Bytes(b"abc"), Wait, Bytes(b"defg"), Fail(ErrorKind::Other)]).take(5);
     let mut buf = Vec::new();
     assert_eq!(finish_after(limited.read_to_end(&mut buf)).0.unwrap(), 5);

@@ -161,7 +161,7 @@ fn an_error_of_one_way_ends_both() {
 }
 
 #[test]
-fn what_join_joins_reads_here_and_writes_there() {
+fn a_joined_stream_reads_from_the_reader_and_writes_to_the_writer() {
     let mut joined = bio::join(&b"in"[..], Vec::new());
     let mut text = String::new();
     now(joined.read_to_string(&mut text)).unwrap();

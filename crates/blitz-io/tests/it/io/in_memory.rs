@@ -51,7 +51,7 @@ fn a_dropped_end_is_an_end_for_readers_and_an_error_for_writers() {
 }
 
 #[test]
-fn dropping_an_end_wakes_who_waits_at_the_other() {
+fn dropping_an_end_wakes_the_waiter_at_the_other() {
     let (a, mut b) = duplex(4);
     let mut reading = waiting(b.read_u8());
     drop(a);

@@ -29,7 +29,7 @@ fn read_passes_every_error_on() {
 }
 
 #[test]
-fn to_read_into_nothing_asks_the_source_and_takes_nothing() {
+fn a_read_into_an_empty_buffer_polls_the_source_and_takes_nothing() {
     let mut reader = source([Bytes(b"ab")]);
     assert_eq!(now(reader.read(&mut [])).unwrap(), 0);
     assert_eq!(reader.rooms, [0]);
@@ -47,7 +47,7 @@ fn read_buf_appends() {
 }
 
 #[test]
-fn read_buf_asks_nobody_when_there_is_no_room() {
+fn read_buf_without_room_does_not_poll_the_source() {
     let mut reader = source([Fail(ErrorKind::Other)]);
     let mut buf = Vec::new().limit(0);
     assert_eq!(now(reader.read_buf(&mut buf)).unwrap(), 0);
@@ -87,14 +87,14 @@ fn read_exact_reads_on_until_it_is_full() {
 }
 
 #[test]
-fn read_exact_of_nothing_asks_nobody() {
+fn read_exact_of_nothing_does_not_poll_the_source() {
     let mut reader = source([Fail(ErrorKind::Other)]);
     assert_eq!(now(reader.read_exact(&mut [])).unwrap(), 0);
     assert!(!reader.is_used_up());
 }
 
 #[test]
-fn read_exact_says_that_the_end_came_early() {
+fn read_exact_returns_an_error_at_an_early_end() {
     let mut buf = [0; 3];
     let error = now(source([Bytes(b"ab")]).read_exact(&mut buf)).unwrap_err();
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::UnexpectedEof, "early eof".into()));

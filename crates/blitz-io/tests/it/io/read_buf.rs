@@ -30,7 +30,7 @@ fn initialised_bytes_are_known_to_be() {
 }
 
 #[test]
-fn bytes_are_zeroed_once_and_only_as_far_as_asked() {
+fn bytes_are_zeroed_once_and_only_as_far_as_requested() {
     let mut memory = [MaybeUninit::new(7); 8];
     let mut buf = ReadBuf::uninit(&mut memory);
     assert_eq!(marks(&buf), (0, 0, 8));
@@ -84,7 +84,7 @@ fn it_is_a_buf_mut() {
 }
 
 #[test]
-fn it_says_its_marks() {
+fn debug_of_a_read_buf_shows_its_marks() {
     let mut bytes = [0; 3];
     let mut buf = ReadBuf::new(&mut bytes);
     buf.advance(1);
@@ -115,7 +115,7 @@ fn refused(f: impl FnOnce()) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_the_caller_is_blamed() {
+fn what_does_not_fit_panics_at_the_callers_line() {
     let mut memory = [MaybeUninit::uninit(); 4];
     let mut buf = ReadBuf::uninit(&mut memory);
     buf.put_slice(b"ab");

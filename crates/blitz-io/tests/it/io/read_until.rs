@@ -165,7 +165,7 @@ fn fill_buf_shows_and_consume_takes() {
 }
 
 #[test]
-fn fill_buf_asks_the_source_once() {
+fn fill_buf_polls_the_source_once() {
     // A source that reports its end and then has more: the rest must be left for the next call.
     let mut reader = source([Bytes(b""), Bytes(b"more")]);
     assert_eq!(now(reader.fill_buf()).unwrap(), b"");
@@ -175,7 +175,7 @@ fn fill_buf_asks_the_source_once() {
 
 #[test]
 #[should_panic(expected = "after completion")]
-fn fill_buf_that_has_answered_is_not_polled_again() {
+fn fill_buf_that_has_completed_is_not_polled_again() {
     let mut reader = b"a".as_slice();
     let mut future = std::pin::pin!(reader.fill_buf());
     assert!(crate::io::script::poll(future.as_mut()).is_ready());

@@ -144,7 +144,7 @@ fn halves_may_move_where_the_stream_may_not() {
 }
 
 #[test]
-fn a_panic_in_one_half_is_told_to_the_other() {
+fn a_panic_in_one_half_makes_the_other_half_panic() {
     let (mut reader, mut writer): (ReadHalf<Pinned>, WriteHalf<Pinned>) = split(Pinned::default());
     panic_of(AssertUnwindSafe(|| now(writer.shutdown())));
     let caught = panic_of(AssertUnwindSafe(|| now(reader.read(&mut [0]))));

@@ -37,7 +37,7 @@ fn write_all_writes_on_until_nothing_is_left() {
 }
 
 #[test]
-fn to_write_nothing_asks_nobody() {
+fn an_empty_write_does_not_poll_the_writer() {
     let mut writer = sink([Fail(ErrorKind::Other)]);
     now(writer.write_all(b"")).unwrap();
     now(writer.write_all_buf(&mut b"".as_slice())).unwrap();
@@ -83,7 +83,7 @@ fn chunks_are_written_together_where_the_sink_can() {
 }
 
 #[test]
-fn write_all_buf_tells_what_is_left() {
+fn write_all_buf_leaves_the_rest_in_the_buffer() {
     let mut writer = sink([Most(1), Fail(ErrorKind::Interrupted), Most(1), Wait, Most(1)]);
     let mut rest = b"abcdef".as_slice();
     give_up(writer.write_all_buf(&mut rest));

@@ -75,7 +75,7 @@ fn all_are_waited_for() {
 }
 
 #[test]
-fn one_that_is_done_is_dropped_and_not_polled_again() {
+fn a_finished_future_is_dropped_and_not_polled_again() {
     let log = Log::default();
     let mut both = pin!(async { join!(biased; log.ready("a", 1), log.ready_at("b", 2, 2)) });
     assert!(poll(both.as_mut()).is_pending());
@@ -120,7 +120,7 @@ async fn ended(count: usize) -> Vec<JoinHandle<()>> {
 }
 
 #[test]
-fn one_that_uses_up_the_budget_does_not_starve_the_others() {
+fn a_future_that_uses_up_the_budget_does_not_starve_the_others() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let done = rt.block_on(rt.spawn(async {

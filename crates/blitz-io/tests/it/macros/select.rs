@@ -265,7 +265,7 @@ fn every_branch_that_is_ready_wins_its_share() {
 }
 
 #[test]
-fn after_the_one_that_is_drawn_the_others_follow_in_order() {
+fn after_the_random_first_branch_the_others_follow_in_order() {
     for _ in 0..100 {
         let log = Log::default();
         let future = pin!(async {

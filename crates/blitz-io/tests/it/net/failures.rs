@@ -60,7 +60,7 @@ fn a_refused_connection_has_the_systems_number() {
 }
 
 #[test]
-fn every_address_is_tried_and_the_last_failure_is_told() {
+fn every_address_is_tried_and_the_last_error_is_returned() {
     on_each(async || {
         let listener = listener().await;
         let good = listener.local_addr().unwrap();
@@ -95,7 +95,7 @@ fn no_address_at_all_is_bad_input() {
 }
 
 #[test]
-fn a_name_without_a_port_is_bad_input_and_says_which() {
+fn a_name_without_a_port_is_invalid_input_and_the_error_names_it() {
     on_each(async || {
         let error = TcpStream::connect("localhost").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
@@ -199,7 +199,7 @@ fn a_socket_in_blocking_mode_is_refused_in_debug_builds() {
 }
 
 #[test]
-fn without_a_runtime_it_says_so_at_the_callers_line() {
+fn without_a_runtime_from_std_panics_at_the_callers_line() {
     let _watch = watch::begin();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -224,7 +224,7 @@ fn a_socket_works_from_another_runtime_while_its_own_runs() {
 }
 
 #[test]
-fn who_uses_a_socket_after_its_runtime_gets_an_error_and_does_not_hang() {
+fn a_socket_used_after_its_runtime_returns_an_error_and_does_not_hang() {
     let _watch = watch::begin();
     let (first, abroad) = (workers(), workers());
     let (mut client, server) = first.block_on(tcp());
@@ -246,7 +246,7 @@ fn who_uses_a_socket_after_its_runtime_gets_an_error_and_does_not_hang() {
 }
 
 #[test]
-fn who_waits_when_the_runtime_ends_gets_an_error() {
+fn an_operation_pending_when_the_runtime_ends_returns_an_error() {
     let _watch = watch::begin();
     let (first, abroad) = (workers(), workers());
     let (mut client, _server) = first.block_on(tcp());

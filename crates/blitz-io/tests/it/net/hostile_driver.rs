@@ -135,7 +135,7 @@ fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again()
 /// One worker gets stuck in the poll for which an event woke it, until a second event has been
 /// dispatched; the other worker sleeps.
 #[test]
-fn an_event_is_told_while_the_worker_of_the_last_one_is_stuck() {
+fn an_event_is_dispatched_while_the_worker_of_the_last_one_is_stuck() {
     let _watch = watch::begin();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
@@ -204,7 +204,7 @@ fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
 }
 
 #[test]
-fn a_runtime_says_by_what_it_learns_of_events() {
+fn a_runtime_returns_its_io_backend() {
     let _watch = watch::begin();
     // The environment variable would override the setting.
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
@@ -225,7 +225,7 @@ fn a_runtime_says_by_what_it_learns_of_events() {
 /// A system call filter stays with its thread, so each case runs on its own thread.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn where_epoll_is_refused_poll_takes_its_place_unless_epoll_was_asked_for() {
+fn where_epoll_is_refused_poll_takes_its_place_unless_epoll_was_requested() {
     use blitz_io::io::AsyncWriteExt;
 
     let _watch = watch::begin();
@@ -261,7 +261,7 @@ fn where_epoll_is_refused_poll_takes_its_place_unless_epoll_was_asked_for() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_ring_that_was_asked_for_and_is_refused_is_an_error() {
+fn a_requested_uring_that_is_refused_is_an_error() {
     let _watch = watch::begin();
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
         return;

@@ -120,7 +120,7 @@ fn the_end_comes_after_the_last_bytes() {
 }
 
 #[test]
-fn writing_to_nobody_ends_with_an_error() {
+fn writing_without_a_reader_ends_with_an_error() {
     each(|| async {
         let (server, mut client) = pair().await;
         drop(server);
@@ -230,7 +230,7 @@ fn a_pipe_that_is_dropped_with_everything_under_way_leaves_nothing() {
 }
 
 #[test]
-fn after_its_runtime_has_ended_who_waits_is_told() {
+fn a_wait_after_the_end_of_its_runtime_returns_an_error() {
     let _watch = watch::begin();
     let first = one_thread();
     let (server, _client) = first.block_on(pair());
@@ -240,7 +240,7 @@ fn after_its_runtime_has_ended_who_waits_is_told() {
 }
 
 #[test]
-fn without_a_runtime_it_says_so() {
+fn a_pipe_without_a_runtime_panics() {
     let _watch = watch::begin();
     panic_of(|| ServerOptions::new().create(name())).says(&["there is no reactor running"]);
     panic_of(|| ServerOptions::new().max_instances(255).clone())

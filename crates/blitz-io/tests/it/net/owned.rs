@@ -196,7 +196,7 @@ fn a_buffer_without_room_waits_for_nothing() {
 }
 
 #[test]
-fn a_reset_is_told_with_the_buffer() {
+fn a_reset_returns_an_error_and_the_buffer() {
     each(|| async {
         let (one, other) = pairs::tcp().await;
         let reading = blitz_io::spawn(async move { other.read_owned(vec![1; 8]).await });
@@ -210,7 +210,7 @@ fn a_reset_is_told_with_the_buffer() {
 }
 
 #[test]
-fn a_write_to_nobody_is_a_broken_pipe() {
+fn a_write_without_a_reader_is_a_broken_pipe() {
     let _no_child = crate::child::none_starts();
     each(|| async {
         let (one, other) = UnixStream::pair().unwrap();
@@ -283,7 +283,7 @@ fn a_dropped_read_does_not_keep_its_stream_open() {
 }
 
 #[test]
-fn a_leaked_read_harms_nobody() {
+fn a_leaked_read_harms_no_other_operation() {
     let _watch = watch::begin();
     for rt in kinds() {
         let dropped = Arc::default();
@@ -337,7 +337,7 @@ fn a_runtime_that_ends_drops_the_buffers_of_its_tasks() {
 }
 
 #[test]
-fn who_waits_when_the_runtime_ends_gets_an_error_and_the_buffer() {
+fn a_read_pending_when_the_runtime_ends_returns_an_error_and_the_buffer() {
     let _watch = watch::begin();
     for rt in kinds() {
         let (one, other) = rt.block_on(async { UnixStream::pair().unwrap() });

@@ -40,7 +40,7 @@ fn an_anonymous_one_carries_bytes_to_its_end() {
 }
 
 #[test]
-fn nobody_who_reads_is_an_error_for_who_writes() {
+fn a_write_to_a_pipe_without_a_reader_is_an_error() {
     let _no_child = crate::child::none_starts();
     each(|| async {
         let (mut sender, receiver) = pipe::pipe().unwrap();
@@ -51,7 +51,7 @@ fn nobody_who_reads_is_an_error_for_who_writes() {
 }
 
 #[test]
-fn tries_and_readiness_tell_full_from_empty() {
+fn tries_and_readiness_distinguish_full_from_empty() {
     let _no_child = crate::child::none_starts();
     each(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();

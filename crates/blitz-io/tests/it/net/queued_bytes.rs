@@ -137,7 +137,7 @@ fn connections_are_accepted_by_the_first_poll() {
 }
 
 #[test]
-fn what_was_peeked_at_is_read_by_the_first_poll() {
+fn bytes_that_were_peeked_are_read_by_the_first_poll() {
     each(|| async {
         let (mut near, mut far) = tcp().await;
         far.write_all(&[2; SIZE]).await.unwrap();

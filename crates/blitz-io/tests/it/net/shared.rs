@@ -54,7 +54,7 @@ fn several_accept_from_one_listener_and_each_connection_is_got_once() {
 }
 
 #[test]
-fn one_who_reads_and_one_who_writes_do_not_wake_each_other_for_nothing() {
+fn a_reader_and_a_writer_do_not_wake_each_other_needlessly() {
     one(async {
         let (client, mut server) = pairs::tcp().await;
         // The buffers are full, so no task can write.
@@ -77,7 +77,7 @@ fn one_who_reads_and_one_who_writes_do_not_wake_each_other_for_nothing() {
 }
 
 #[test]
-fn all_who_wait_for_the_same_readiness_are_woken() {
+fn all_waiters_for_the_same_readiness_are_woken() {
     each(|| async {
         let (mut client, server) = pairs::tcp().await;
         let server = Arc::new(server);

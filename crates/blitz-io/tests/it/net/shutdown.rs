@@ -104,7 +104,7 @@ fn a_socket_that_outlives_its_runtime_gives_errors_and_does_not_hang() {
 }
 
 #[test]
-fn one_who_waits_on_another_runtime_is_told_of_the_end() {
+fn a_waiter_on_another_runtime_gets_an_error_at_the_end() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let (client, mut server) = rt.block_on(pairs::tcp());

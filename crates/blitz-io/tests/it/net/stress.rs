@@ -50,7 +50,7 @@ fn a_descriptor_that_is_used_again_at_once_starts_afresh() {
 }
 
 #[test]
-fn a_task_that_waits_on_a_number_used_again_hears_its_own_socket() {
+fn a_task_that_waits_on_a_reused_number_gets_events_of_its_own_socket() {
     each(|| async {
         for _ in 0..50 {
             let (a, b) = pairs::near().await;

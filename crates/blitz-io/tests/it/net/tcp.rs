@@ -43,7 +43,7 @@ fn each_end_knows_both_addresses() {
 }
 
 #[test]
-fn accept_tells_who_comes() {
+fn accept_returns_the_address_of_the_peer() {
     each(|| async {
         let (listener, address) = pairs::listener().await;
         let client = TcpStream::connect(address).await.unwrap();
@@ -56,7 +56,7 @@ fn accept_tells_who_comes() {
 }
 
 #[test]
-fn who_comes_before_accept_is_called_waits_in_the_backlog() {
+fn a_connection_made_before_accept_waits_in_the_backlog() {
     each(|| async {
         let (listener, address) = pairs::listener().await;
         let mut clients = Vec::new();
@@ -75,7 +75,7 @@ fn who_comes_before_accept_is_called_waits_in_the_backlog() {
 }
 
 #[test]
-fn who_waits_to_accept_is_woken() {
+fn a_pending_accept_is_woken() {
     each(|| async {
         let (listener, address) = pairs::listener().await;
         let accepting = blitz_io::spawn(async move { listener.accept().await.unwrap().1 });
@@ -85,7 +85,7 @@ fn who_waits_to_accept_is_woken() {
 }
 
 #[test]
-fn nobody_there_is_refused() {
+fn a_connect_without_a_listener_is_refused() {
     each(|| async {
         // Bound and never listening, so connections are refused, and no other socket gets the port.
         let deserted = blitz_io::net::TcpSocket::new_v4().unwrap();
@@ -160,7 +160,7 @@ fn shutdown_ends_one_way_and_the_other_goes_on() {
 }
 
 #[test]
-fn who_waits_for_bytes_is_woken_by_the_end() {
+fn a_pending_read_is_woken_by_the_end() {
     each(|| async {
         let (mut client, server) = pairs::tcp().await;
         let reading = blitz_io::spawn(async move { client.read(&mut [0; 8]).await });
@@ -172,7 +172,7 @@ fn who_waits_for_bytes_is_woken_by_the_end() {
 /// Wine shuts a socket down before it closes it, so no reset is sent there.
 #[cfg(unix)]
 #[test]
-fn a_reset_is_an_error_for_who_reads() {
+fn a_reset_is_an_error_for_the_reader() {
     each(|| async {
         let (mut client, server) = pairs::tcp().await;
         server.set_zero_linger().unwrap();
@@ -268,7 +268,7 @@ fn peek_waits_for_bytes() {
 }
 
 #[test]
-fn try_read_would_block_until_readable_says_more() {
+fn try_read_would_block_until_readable_reports_more() {
     each(|| async {
         let (mut client, server) = pairs::tcp().await;
         let mut buffer = [0; 16];
@@ -313,7 +313,7 @@ fn readiness_lasts_until_a_read_finds_nothing() {
 }
 
 #[test]
-fn try_write_would_block_when_all_is_full_and_writable_tells_when_not() {
+fn try_write_would_block_when_buffers_are_full_and_writable_waits_for_room() {
     each(|| async {
         let (client, mut server) = pairs::tcp().await;
         client.writable().await.unwrap();
@@ -362,7 +362,7 @@ fn vectors_are_written_and_read_as_one() {
 /// Only Linux distinguishes a closed direction from data.
 #[cfg(target_os = "linux")]
 #[test]
-fn ready_tells_each_kind_apart() {
+fn ready_distinguishes_every_kind() {
     each(|| async {
         let (mut client, server) = pairs::tcp().await;
         let ready = server.ready(Interest::WRITABLE).await.unwrap();
@@ -467,7 +467,7 @@ fn without_a_runtime_a_socket_panics() {
 }
 
 #[test]
-fn with_io_off_it_panics_and_says_how_to_switch_it_on() {
+fn with_io_disabled_the_panic_names_enable_io() {
     let rt = Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = rt.enter();
     let std_listener = std::net::TcpListener::bind(ANY).unwrap();

@@ -290,7 +290,7 @@ fn a_number_that_is_used_again_gets_no_event_of_before() {
 /// Wine shuts a socket down before it closes it, so no reset is sent there.
 #[cfg(unix)]
 #[test]
-fn a_reset_is_an_error_for_who_reads_and_who_writes() {
+fn a_reset_is_an_error_for_the_reader_and_the_writer() {
     on_each(async || {
         let (mut client, server) = tcp().await;
         server.set_zero_linger().unwrap();
@@ -366,7 +366,7 @@ fn options_are_kept() {
 
 #[cfg(unix)]
 #[test]
-fn several_sockets_share_a_port_if_all_say_so() {
+fn several_sockets_share_a_port_if_all_set_reuseport() {
     on_each(async || {
         let open = |addr| {
             let socket = TcpSocket::new_v4().unwrap();

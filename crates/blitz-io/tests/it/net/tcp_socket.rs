@@ -33,7 +33,7 @@ fn a_socket_becomes_a_listener_and_another_a_stream() {
 }
 
 #[test]
-fn what_is_set_is_what_is_found() {
+fn options_that_were_set_are_read_back() {
     one(async {
         let socket = TcpSocket::new_v4().unwrap();
         for on in [true, false] {
@@ -93,7 +93,7 @@ fn options_of_a_listener_are_what_was_set() {
 
 #[cfg(unix)]
 #[test]
-fn two_listeners_share_a_port_when_both_say_so() {
+fn two_listeners_share_a_port_when_both_set_reuseport() {
     one(async {
         let make = |address: std::net::SocketAddr| {
             let socket = TcpSocket::new_v4().unwrap();

@@ -25,7 +25,7 @@ async fn bound() -> (UdpSocket, SocketAddr) {
 }
 
 #[test]
-fn a_datagram_arrives_whole_and_tells_its_sender() {
+fn a_datagram_arrives_whole_with_the_address_of_its_sender() {
     each(|| async {
         let ((a, a_address), (b, b_address)) = (bound().await, bound().await);
         assert_eq!(a.send_to(b"hello", b_address).await.unwrap(), 5);
@@ -89,7 +89,7 @@ fn peek_shows_and_takes_nothing() {
 }
 
 #[test]
-fn a_connected_socket_hears_its_peer_alone() {
+fn a_connected_socket_receives_only_from_its_peer() {
     each(|| async {
         let (a, b) = pairs::udp().await;
         assert_eq!(a.peer_addr().unwrap(), b.local_addr().unwrap());
@@ -286,7 +286,7 @@ fn a_buffer_without_room_takes_a_datagram_all_the_same() {
 }
 
 #[test]
-fn two_who_wait_each_get_a_datagram() {
+fn two_waiters_each_get_a_datagram() {
     each(|| async {
         let (a, b) = pairs::udp().await;
         let b = Arc::new(b);

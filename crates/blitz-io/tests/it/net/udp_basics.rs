@@ -141,7 +141,7 @@ fn tasks_that_share_a_socket_get_a_datagram_each() {
 /// Windows need not report it.
 #[cfg(unix)]
 #[test]
-fn who_is_connected_hears_that_nobody_is_there() {
+fn a_connected_socket_gets_an_error_when_its_peer_is_closed() {
     let _no_child = crate::child::none_starts();
     on_each(async || {
         let (one, other) = udp().await;
@@ -153,7 +153,7 @@ fn who_is_connected_hears_that_nobody_is_there() {
 }
 
 #[test]
-fn a_connected_socket_hears_only_its_peer() {
+fn a_connected_socket_receives_only_from_its_peer() {
     on_each(async || {
         let (one, other) = udp().await;
         let stranger = bound().await;

@@ -190,7 +190,7 @@ fn datagrams_arrive_with_their_bounds_and_their_sender() {
 }
 
 #[test]
-fn who_sends_waits_until_there_is_room() {
+fn a_send_waits_until_there_is_room() {
     on_each(async || {
         let (one, other) = UnixDatagram::pair().unwrap();
         let mut sent = 0;

@@ -47,7 +47,7 @@ fn paths_are_addresses() {
 }
 
 #[test]
-fn nobody_at_a_path_is_an_error() {
+fn a_path_without_a_socket_is_an_error() {
     each(|| async {
         let a = UnixDatagram::unbound().unwrap();
         let error = a.send_to(b"x", &path()).await.unwrap_err();
@@ -95,7 +95,7 @@ fn polls_do_what_the_futures_do() {
 }
 
 #[test]
-fn shutdown_ends_what_it_says() {
+fn shutdown_ends_the_given_direction() {
     each(|| async {
         let (a, b) = UnixDatagram::pair().unwrap();
         b.shutdown(Shutdown::Read).unwrap();

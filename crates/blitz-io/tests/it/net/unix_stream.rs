@@ -49,7 +49,7 @@ fn a_listener_at_a_path_is_found_there() {
 }
 
 #[test]
-fn nobody_at_a_path_is_an_error_that_tells_which() {
+fn a_path_without_a_listener_is_an_error_that_names_the_path() {
     let _no_child = crate::child::none_starts();
     each(|| async {
         let path = path();

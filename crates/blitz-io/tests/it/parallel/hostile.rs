@@ -17,7 +17,7 @@ use crate::{parallel::join::pool, watch};
 
 /// The builder runs its thread function in place, on a worker of another pool.
 #[test]
-fn a_worker_that_is_asked_to_be_another_pools_stays_what_it_is() {
+fn a_worker_cannot_join_another_pool_and_stays_in_its_own() {
     let _watch = watch::begin();
     let outer = pool(2);
     let caught = outer.install(|| {
@@ -73,7 +73,7 @@ fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
 
 /// A thread that was added to a pool belongs to it for ever, and there is no other thread.
 #[test]
-fn what_is_spawned_on_a_thread_whose_pool_has_ended_runs_there() {
+fn jobs_spawned_on_a_thread_whose_pool_has_ended_run_there() {
     let _watch = watch::begin();
     let order = std::sync::Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
@@ -125,12 +125,11 @@ fn what_an_exit_handler_spawns_runs() {
 /// The function that names the threads of the global pool uses that pool, so the build panics and
 /// says why. The next attempt works like a first one.
 #[test]
-fn what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told() {
+fn a_thread_name_function_that_uses_the_global_pool_panics() {
     use crate::child;
 
     let _watch = watch::begin();
-    const NAME: &str =
-        "parallel::hostile::what_names_the_threads_of_the_global_pool_cannot_use_it_and_is_told";
+    const NAME: &str = "parallel::hostile::a_thread_name_function_that_uses_the_global_pool_panics";
     if child::role().is_none() {
         child::succeed(&mut child::command(NAME, "names"));
         return;
@@ -268,7 +267,7 @@ fn a_broadcast_to_another_pool_runs_its_own_pools_jobs_meanwhile() {
 /// A detached job panics on the stack of a join, and standard error is a pipe without a reader.
 #[cfg(unix)]
 #[test]
-fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
+fn a_detached_panic_aborts_though_stderr_has_no_reader() {
     use std::os::unix::process::ExitStatusExt;
 
     use std::process::Stdio;
@@ -276,7 +275,7 @@ fn a_detached_panic_aborts_though_nobody_reads_the_errors() {
     use crate::child;
 
     let _watch = watch::begin();
-    const NAME: &str = "parallel::hostile::a_detached_panic_aborts_though_nobody_reads_the_errors";
+    const NAME: &str = "parallel::hostile::a_detached_panic_aborts_though_stderr_has_no_reader";
     if child::role().is_some() {
         // With one thread, the join returns to its second half, and runs the job that is above it.
         let unwound = catch_unwind(|| {
@@ -324,11 +323,11 @@ fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_kind_of_barrier_that_is_not_known_is_told_of() {
+fn an_unknown_kind_of_barrier_is_reported() {
     use crate::child;
 
     let _watch = watch::begin();
-    const NAME: &str = "parallel::hostile::a_kind_of_barrier_that_is_not_known_is_told_of";
+    const NAME: &str = "parallel::hostile::an_unknown_kind_of_barrier_is_reported";
     if child::role().is_some() {
         assert_eq!(pool(2).join(|| 1, || 2), (1, 2));
         return;

@@ -139,7 +139,7 @@ fn a_pool_is_as_good_as_new_after_panics_at_any_depth() {
 }
 
 #[test]
-fn nobody_unwinds_while_the_second_half_runs() {
+fn the_thread_is_not_panicking_while_the_second_half_runs() {
     let _watch = watch::begin();
     let outcome = catch_unwind(|| {
         pool(1).join(
@@ -252,7 +252,7 @@ fn joins_nest_as_deep_as_the_threads_stack_allows() {
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[cfg_attr(debug_assertions, ignore = "frames are several times as large without optimisation")]
-fn a_million_joins_nest_on_a_stack_to_match() {
+fn a_million_joins_nest_on_a_large_enough_stack() {
     let _watch = watch::begin();
     for threads in [1, 2] {
         nest_on(threads, 1 << 30, 1_000_000);

@@ -178,10 +178,10 @@ fn a_detached_panic_without_a_handler_aborts() {
 }
 
 #[test]
-fn the_number_of_threads_is_what_the_builder_or_the_environment_says() {
+fn the_number_of_threads_comes_from_the_builder_or_the_environment() {
     let _watch = watch::begin();
     const NAME: &str =
-        "parallel::pool::the_number_of_threads_is_what_the_builder_or_the_environment_says";
+        "parallel::pool::the_number_of_threads_comes_from_the_builder_or_the_environment";
     if let Some(role) = child::role() {
         let expected = role.parse().unwrap();
         let default = std::thread::available_parallelism().map_or(1, usize::from);
@@ -258,7 +258,7 @@ fn a_scoped_pool_is_gone_when_its_scope_returns() {
 }
 
 #[test]
-fn spawned_jobs_are_pending_until_somebody_runs_them() {
+fn spawned_jobs_are_pending_until_they_run() {
     let _watch = watch::begin();
     assert_eq!(current_thread_has_pending_tasks(), None);
     assert_eq!((yield_now(), yield_local()), (None, None));

@@ -30,7 +30,7 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 #[test]
-fn what_a_closure_returns_or_throws_comes_to_who_awaits_it() {
+fn the_result_or_panic_of_a_closure_reaches_the_awaiting_task() {
     let _watch = watch::begin();
     runtime(1).block_on(async {
         assert_eq!(parallel::run(|| 5).await, 5);
@@ -47,7 +47,7 @@ fn what_a_closure_returns_or_throws_comes_to_who_awaits_it() {
 }
 
 #[test]
-fn every_closure_runs_once_and_is_answered_once() {
+fn every_closure_runs_once_and_completes_once() {
     const CLOSURES: usize = 20_000;
     let _watch = watch::begin();
     let count = Arc::new(AtomicUsize::new(0));
@@ -160,7 +160,7 @@ fn a_pool_that_is_dropped_ends_what_is_awaited_first() {
 }
 
 #[test]
-fn a_future_that_is_over_says_so() {
+fn debug_of_a_finished_run_shows_that_it_is_over() {
     let _watch = watch::begin();
     let mut run = Box::pin(parallel::run(|| 1));
     let mut context = Context::from_waker(Waker::noop());
@@ -246,7 +246,7 @@ fn a_call_inside_a_task_gives_up_the_core() {
 
 /// The worker belongs to a runtime and to a pool.
 #[test]
-fn a_wait_of_a_worker_that_was_lent_to_a_pool_gives_up_the_core() {
+fn a_wait_of_a_worker_that_also_belongs_to_a_pool_gives_up_the_core() {
     others_go_on_during(|receiver| {
         let builder = ThreadPoolBuilder::new().num_threads(2).use_current_thread();
         let pool = builder.build().unwrap();

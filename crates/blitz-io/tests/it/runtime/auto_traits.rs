@@ -57,7 +57,7 @@ const YES: bool = true;
 const NO: bool = false;
 
 #[test]
-fn the_question_has_both_answers() {
+fn the_trait_check_distinguishes_yes_from_no() {
     assert_eq!(traits_of!(u8), [YES; 5]);
     assert_eq!(traits_of!(Rc<Cell<u8>>), [NO, NO, YES, NO, NO]);
     assert_eq!(traits_of!(MutexGuard<'static, u8>)[..3], [NO, YES, YES]);

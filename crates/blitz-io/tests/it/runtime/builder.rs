@@ -34,7 +34,7 @@ fn threads_have_the_name_they_were_given() {
 }
 
 #[test]
-fn the_name_function_is_asked_once_for_each_thread() {
+fn the_name_function_is_called_once_for_each_thread() {
     let _watch = watch::begin();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();

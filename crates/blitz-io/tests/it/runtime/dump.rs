@@ -97,7 +97,7 @@ fn a_dump_works_while_every_worker_is_stuck() {
 }
 
 #[test]
-fn a_dump_says_what_a_task_waits_for() {
+fn a_dump_shows_what_a_task_waits_for() {
     let _watch = watch::begin();
     let rt = workers(1);
     let gate = Gate::new();

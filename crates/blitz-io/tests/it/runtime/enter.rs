@@ -171,7 +171,7 @@ fn other_threads_are_in_no_runtime() {
 }
 
 #[test]
-fn the_current_runtime_can_be_asked_for_while_a_thread_ends() {
+fn the_current_runtime_can_be_queried_while_a_thread_exits() {
     let _watch = watch::begin();
     struct AsksLast;
     impl Drop for AsksLast {

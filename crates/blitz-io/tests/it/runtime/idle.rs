@@ -171,7 +171,7 @@ fn idle_workers_make_no_system_call_in_ten_seconds() {
 /// While tasks are tiny, the second worker leaves them to the first. It must come as soon as one of
 /// them blocks its thread on a task that is queued behind it.
 #[test]
-fn a_worker_that_leaves_tiny_tasks_alone_comes_for_those_behind_a_blocked_one() {
+fn an_idle_worker_takes_tiny_tasks_queued_behind_a_blocked_one() {
     let _watch = watch::begin();
     workers(2).block_on(async {
         for _ in 0..100 {

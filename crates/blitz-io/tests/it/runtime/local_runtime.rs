@@ -60,7 +60,7 @@ fn a_local_task_may_hold_what_is_not_send() {
 }
 
 #[test]
-fn a_task_may_be_spawned_before_anybody_runs_it() {
+fn a_task_may_be_spawned_before_the_runtime_runs() {
     let _watch = watch::begin();
     let (rt, value) = (local(), Rc::new(5));
     let by_method = rt.spawn_local({
@@ -166,7 +166,7 @@ fn inside_of_a_local_runtime_a_set_does_not_take_what_is_spawned() {
 }
 
 #[test]
-fn local_tasks_run_here_whoever_wakes_them() {
+fn local_tasks_run_here_whichever_thread_wakes_them() {
     let _watch = watch::begin();
     let (rt, here) = (local(), thread::current().id());
     let gates: Vec<_> = (0..50).map(|_| Gate::new()).collect();

@@ -189,7 +189,7 @@ fn buckets_are_as_they_were_configured() {
 }
 
 #[test]
-fn a_log_histogram_is_as_fine_as_it_was_asked_to_be() {
+fn a_log_histogram_has_the_configured_precision() {
     let buckets = |histogram| {
         let rt = Builder::new_current_thread()
             .enable_metrics_poll_time_histogram()
@@ -336,7 +336,7 @@ fn the_mean_poll_time_is_zero_first_and_then_about_right() {
 }
 
 #[test]
-fn what_waits_in_a_local_queue_is_told() {
+fn tasks_in_a_local_queue_are_counted() {
     let _watch = watch::begin();
     let rt = one_thread();
     let metrics = rt.metrics();

@@ -128,7 +128,7 @@ fn a_join_handle_is_awaited_on_another_runtime_after_the_end_of_its_own() {
 }
 
 #[test]
-fn one_who_waits_on_another_runtime_is_woken_by_the_end() {
+fn a_waiter_on_another_runtime_is_woken_by_the_end() {
     let _watch = watch::begin();
     let other = workers(1);
     for rt in all_kinds() {

@@ -74,7 +74,7 @@ fn inside<R>(f: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn what_may_not_block_says_so_as_tokio_does() {
+fn calls_that_may_not_block_panic_with_tokios_message() {
     let _watch = watch::begin();
     let other = one_thread();
     begins(NESTED, || inside(|| other.block_on(async {})));
@@ -107,7 +107,7 @@ fn what_may_not_block_says_so_as_tokio_does() {
 }
 
 #[test]
-fn what_needs_a_runtime_says_so_as_tokio_does() {
+fn calls_without_a_runtime_panic_with_tokios_message() {
     let _watch = watch::begin();
     let udp = || {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -146,7 +146,7 @@ fn what_needs_a_runtime_says_so_as_tokio_does() {
 }
 
 #[test]
-fn a_context_that_is_left_out_of_order_says_so_as_tokio_does() {
+fn a_context_left_out_of_order_panics_with_tokios_message() {
     let _watch = watch::begin();
     let (first, second) = (one_thread(), one_thread());
     let text = "`EnterGuard` values dropped out of order. Guards returned by \
@@ -160,7 +160,7 @@ fn a_context_that_is_left_out_of_order_says_so_as_tokio_does() {
 }
 
 #[test]
-fn local_tasks_say_where_they_belong_as_tokio_does() {
+fn local_tasks_in_the_wrong_place_panic_with_tokios_message() {
     let _watch = watch::begin();
     begins(NOT_LOCAL, || task::spawn_local(async {}));
     begins(NOT_LOCAL, || JoinSet::new().spawn_local(async {}));
@@ -180,7 +180,7 @@ fn local_tasks_say_where_they_belong_as_tokio_does() {
 }
 
 #[test]
-fn handles_and_ids_say_so_as_tokio_does() {
+fn handles_and_ids_panic_with_tokios_message() {
     let _watch = watch::begin();
     begins("JoinHandle polled after completion", || {
         one_thread().block_on(async {
@@ -204,7 +204,7 @@ fn handles_and_ids_say_so_as_tokio_does() {
 }
 
 #[test]
-fn counts_that_are_refused_say_so_as_tokio_does() {
+fn refused_counts_panic_with_tokios_message() {
     let _watch = watch::begin();
     let max = Semaphore::MAX_PERMITS;
     let many = format!("a semaphore may not have more than MAX_PERMITS permits ({max})");
@@ -258,7 +258,7 @@ fn counts_that_are_refused_say_so_as_tokio_does() {
 }
 
 #[test]
-fn clocks_that_cannot_be_paused_say_so_as_tokio_does() {
+fn clocks_that_cannot_be_paused_panic_with_tokios_message() {
     let _watch = watch::begin();
     let zero = "`period` must be non-zero.";
     begins(zero, || inside(|| time::interval(Duration::ZERO)));
@@ -279,7 +279,7 @@ fn clocks_that_cannot_be_paused_say_so_as_tokio_does() {
 }
 
 #[test]
-fn buffers_that_do_not_fit_say_so_as_tokio_does() {
+fn buffers_that_do_not_fit_panic_with_tokios_message() {
     let _watch = watch::begin();
     let larger = "filled must not become larger than initialized";
     begins(larger, || ReadBuf::new(&mut [0; 2]).advance(3));
@@ -321,7 +321,7 @@ fn buffers_that_do_not_fit_say_so_as_tokio_does() {
 }
 
 #[test]
-fn macros_and_task_locals_say_so_as_tokio_does() {
+fn macros_and_task_locals_panic_with_tokios_message() {
     let _watch = watch::begin();
     blitz_io::task_local! {
         static KEY: u32;

@@ -45,7 +45,7 @@ fn a_panic_in_the_drop_of_an_aborted_future_is_carried_to_the_joiner() {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_an_output_that_nobody_wants_ends_there() {
+fn a_panic_in_the_drop_of_a_detached_output_ends_there() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let (tally, gate) = (Tally::new(), Gate::new());

@@ -135,7 +135,7 @@ fn idle_threads_are_gone_when_a_drop_returns() {
 }
 
 #[test]
-fn after_a_shutdown_a_closure_is_dropped_and_its_handle_says_cancelled() {
+fn after_a_shutdown_a_closure_is_dropped_and_its_handle_returns_cancelled() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let handle = rt.handle().clone();
@@ -245,10 +245,10 @@ fn a_closure_may_drop_its_own_runtime_on_a_thread_that_was_a_worker() {
 }
 
 #[test]
-fn a_shutdown_that_waits_says_for_whom() {
+fn a_shutdown_that_waits_names_the_jobs() {
     let _watch = watch::begin();
     if child::role().is_none() {
-        let name = "runtime::shutdown_blocking::a_shutdown_that_waits_says_for_whom";
+        let name = "runtime::shutdown_blocking::a_shutdown_that_waits_names_the_jobs";
         let output = child::answer_each(&mut child::command(name, "waits"), "has run for");
         let text = child::has_succeeded(&output.unwrap());
         let reports: Vec<&str> = text.lines().filter(|line| line.contains("blitz-io:")).collect();

@@ -150,7 +150,7 @@ fn waits() -> Vec<(Wait, &'static [&'static str])> {
 }
 
 #[test]
-fn a_destructor_that_waits_is_answered_on_a_multi_thread_runtime() {
+fn a_destructor_that_waits_completes_on_a_multi_thread_runtime() {
     let _watch = watch::begin();
     for how in ALL {
         for (wait, expected) in waits() {
@@ -162,7 +162,7 @@ fn a_destructor_that_waits_is_answered_on_a_multi_thread_runtime() {
 }
 
 #[test]
-fn a_destructor_that_waits_is_answered_on_a_current_thread_runtime() {
+fn a_destructor_that_waits_completes_on_a_current_thread_runtime() {
     let _watch = watch::begin();
     for how in ALL {
         for (wait, expected) in waits() {

@@ -115,7 +115,7 @@ fn hooks_know_the_name_and_the_place_of_the_spawn() {
 }
 
 #[test]
-fn a_hook_that_panics_harms_nobody() {
+fn a_hook_that_panics_harms_no_other_task() {
     let _watch = watch::begin();
     for mut builder in both() {
         builder
@@ -199,7 +199,7 @@ fn hooks_learn_how_long_a_task_was_queued() {
 }
 
 #[test]
-fn hooks_do_not_learn_it_unless_it_is_asked_for() {
+fn hooks_get_no_schedule_latency_unless_it_is_enabled() {
     let _watch = watch::begin();
     for mut builder in both() {
         let seen: Arc<Mutex<Vec<Option<Duration>>>> = Arc::default();

@@ -121,7 +121,7 @@ fn a_refused_thread_of_a_lazy_start_panics_in_the_first_spawn() {
 }
 
 #[test]
-fn a_spawn_after_a_refused_lazy_start_hangs_nobody() {
+fn a_spawn_after_a_refused_lazy_start_does_not_hang() {
     let _watch = watch::begin();
     let rt = lazy_without_threads();
     let tally = Tally::new();

@@ -74,7 +74,7 @@ fn a_panic_of_a_task_makes_block_on_panic() {
 }
 
 #[test]
-fn a_block_on_that_joins_the_panicked_task_panics_whoever_is_faster() {
+fn a_block_on_that_joins_the_panicked_task_panics_in_either_order() {
     let _watch = watch::begin();
     for _ in 0..50 {
         for rt in strict() {
@@ -154,7 +154,7 @@ fn what_is_spawned_later_is_cancelled() {
 }
 
 #[test]
-fn all_who_wait_in_block_on_panic() {
+fn all_threads_in_block_on_panic() {
     let _watch = watch::begin();
     for rt in strict() {
         let rt = Arc::new(rt);

@@ -29,7 +29,7 @@ use crate::{
 const LONG: Duration = Duration::from_secs(3600);
 
 #[test]
-fn a_drain_tells_all_and_waits_for_all() {
+fn a_drain_notifies_all_tasks_and_waits_for_them() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
@@ -227,7 +227,7 @@ fn a_member_may_spawn_while_it_drains_and_that_is_waited_for() {
 }
 
 #[test]
-fn after_it_is_over_nobody_is_let_in() {
+fn after_a_drain_no_task_is_admitted() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
@@ -379,7 +379,7 @@ fn progress_goes_down_and_ends() {
 }
 
 #[test]
-fn one_that_is_stuck_is_named_and_holds_nobody_up() {
+fn a_stuck_task_is_named_and_does_not_hold_up_the_drain() {
     let _watch = watch::begin();
     // The task blocks a thread for good, so the runtime must have another one.
     let rt = crate::make::all_kinds_timed().pop().unwrap();
@@ -525,7 +525,7 @@ fn tasks_of_a_local_set_are_members_too() {
 }
 
 #[test]
-fn a_token_stops_only_those_who_have_it() {
+fn a_token_stops_only_the_tasks_that_hold_it() {
     let shutdown = Shutdown::new();
     let (one, two) = (shutdown.token(), shutdown.token());
     one.cancel();

@@ -138,7 +138,7 @@ fn values_are_made_of_all_items() {
 }
 
 #[test]
-fn what_is_said_to_stay_ended_asks_no_more() {
+fn fused_streams_do_not_poll_their_source_after_the_end() {
     let _watch = watch::begin();
     type Made = Pin<Box<dyn Stream<Item = i32>>>;
     let cases: [fn(Script<i32>) -> Made; 8] = [
@@ -200,7 +200,7 @@ fn hints_are_what_is_left() {
 }
 
 #[test]
-fn a_merge_hears_both_though_one_is_always_ready() {
+fn a_merge_polls_both_streams_though_one_is_always_ready() {
     let _watch = watch::begin();
     one_thread().block_on(async {
         for swapped in [false, true] {
@@ -294,7 +294,7 @@ fn a_stream_that_is_always_ready_lets_others_run() {
 }
 
 #[test]
-fn an_item_costs_one_unit_however_many_ask() {
+fn an_item_costs_one_unit_of_budget_through_any_number_of_adapters() {
     let _watch = watch::begin();
     let rt = one_thread();
     let items = rt.spawn(async {
@@ -358,7 +358,7 @@ fn a_map_of_streams_gives_all_of_each() {
 }
 
 #[test]
-fn a_map_hears_everybody_beside_one_that_is_always_ready() {
+fn a_stream_map_polls_every_stream_though_one_is_always_ready() {
     let _watch = watch::begin();
     one_thread().block_on(async {
         let mut map: StreamMap<u8, Pin<Box<dyn Stream<Item = u64>>>> = StreamMap::new();
@@ -424,7 +424,7 @@ fn a_task_that_waits_for_a_map_is_woken_by_each() {
 }
 
 #[test]
-fn a_time_out_is_told_once_and_the_stream_goes_on() {
+fn a_timeout_is_reported_once_and_the_stream_goes_on() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
         rt.block_on(async {
@@ -446,7 +446,7 @@ fn a_time_out_is_told_once_and_the_stream_goes_on() {
 }
 
 #[test]
-fn a_repeating_time_out_is_told_again_and_again() {
+fn a_repeating_timeout_is_reported_at_every_tick() {
     let _watch = watch::begin();
     let rt = all_kinds_timed().remove(0);
     rt.block_on(async {

@@ -55,7 +55,7 @@ fn receivers_end_with_their_senders() {
 }
 
 #[test]
-fn a_broadcast_says_how_much_was_missed() {
+fn a_broadcast_stream_returns_the_number_of_missed_messages() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
         rt.block_on(async {

@@ -195,7 +195,7 @@ fn more_than_tokio_has_fits_but_for_send_and_sync() {
 }
 
 #[test]
-fn the_question_has_every_answer() {
+fn the_trait_check_distinguishes_all_cases() {
     types! {
         u8 => "SYUWR";
         Rc<Cell<u8>> => "--U--";
@@ -295,7 +295,7 @@ fn types_that_hold_no_value_have_tokios_auto_traits() {
 }
 
 #[test]
-fn what_locks_are_waited_for_with_has_tokios_auto_traits() {
+fn futures_of_locks_have_tokios_auto_traits() {
     futures_with! {
         on::<Mutex<T>>().lock() => ["SY---", "SY---", "-----", "-----", "-----"];
         some::<Arc<Mutex<T>>>().lock_owned() => ["SY---", "SY---", "-----", "-----", "-----"];
@@ -307,7 +307,7 @@ fn what_locks_are_waited_for_with_has_tokios_auto_traits() {
 }
 
 #[test]
-fn what_cells_are_waited_for_with_has_tokios_auto_traits() {
+fn futures_of_cells_have_tokios_auto_traits() {
     futures_with! {
         on::<OnceCell<T>>().get_or_init(some::<fn() -> Ready<T>>())
             => ["SY---", "-----", "-----", "-----", "-----"];
@@ -324,7 +324,7 @@ fn what_cells_are_waited_for_with_has_tokios_auto_traits() {
 }
 
 #[test]
-fn what_channels_are_waited_for_with_has_tokios_auto_traits() {
+fn futures_of_channels_have_tokios_auto_traits() {
     futures_with! {
         on::<mpsc::Sender<T>>().send(some()) => ["SY---", "S----", "-----", "-----", "-----"];
         on::<mpsc::Sender<T>>().reserve() => ["SY---", "SY---", "-----", "-----", "-----"];

@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn a_barrier_of_none_or_one_lets_everybody_through_as_leader() {
+fn a_barrier_of_zero_or_one_makes_every_task_a_leader() {
     for count in [0, 1] {
         let barrier = Barrier::new(count);
         for _ in 0..5 {
@@ -24,7 +24,7 @@ fn a_barrier_of_none_or_one_lets_everybody_through_as_leader() {
 }
 
 #[test]
-fn nobody_passes_before_the_last_has_come() {
+fn no_task_passes_before_the_last_arrives() {
     let barrier = Barrier::new(3);
     let mut one = waiting(barrier.wait());
     let mut two = waiting(barrier.wait());
@@ -79,7 +79,7 @@ fn a_future_that_was_never_polled_has_not_come() {
 }
 
 #[test]
-fn one_who_came_and_left_still_counts() {
+fn a_waiter_that_left_still_counts() {
     let barrier = Barrier::new(3);
     let left = waiting(barrier.wait());
     let mut stays = waiting(barrier.wait());
@@ -94,7 +94,7 @@ fn one_who_came_and_left_still_counts() {
 }
 
 #[test]
-fn results_are_cloned_with_what_they_say() {
+fn a_cloned_result_is_still_the_leaders() {
     let result = now(Barrier::new(1).wait());
     assert!(result.clone().is_leader());
 }

@@ -52,7 +52,7 @@ fn the_last_to_come_leads_and_wakes_all_of_many() {
 }
 
 #[test]
-fn one_who_gives_up_has_arrived_all_the_same() {
+fn a_cancelled_waiter_still_counts_as_arrived() {
     let (barrier, calls) = (Arc::new(Barrier::new(3)), Calls::new());
     drop(arrived(&barrier, &calls));
     let mut second = arrived(&barrier, &calls);
@@ -92,7 +92,7 @@ fn waiting_at_a_barrier_takes_budget() {
 }
 
 #[test]
-fn every_round_has_one_leader_and_everybody() {
+fn every_round_has_one_leader_and_all_tasks() {
     const TASKS: usize = 8;
     const ROUNDS: usize = 300;
     let _watch = watch::begin();

@@ -43,7 +43,7 @@ fn passing_a_barrier_of_one_yields() {
 }
 
 #[test]
-fn looking_at_cells_that_are_full_yields() {
+fn awaiting_full_cells_yields() {
     let (cell, once) = (OnceCell::from(1), SetOnce::from(1));
     yields(|done| {
         forever!(done, {
@@ -58,7 +58,7 @@ fn looking_at_cells_that_are_full_yields() {
 }
 
 #[test]
-fn looking_at_a_cancelled_token_yields() {
+fn awaiting_a_cancelled_token_yields() {
     let token = CancellationToken::new();
     token.cancel();
     yields(|done| forever!(done, token.cancelled().await));

@@ -81,7 +81,7 @@ fn all_receivers_that_wait_are_woken_by_one_message() {
 }
 
 #[test]
-fn a_slow_receiver_is_told_exactly_how_many_it_missed_and_goes_on_with_the_oldest() {
+fn a_slow_receiver_gets_the_exact_number_it_missed_and_continues_with_the_oldest() {
     for capacity in [1u64, 2, 4, 8] {
         for sent in 0..30u64 {
             let (tx, mut rx) = broadcast::channel(capacity as usize);
@@ -124,7 +124,7 @@ fn a_lagging_receiver_of_a_closed_channel_gets_what_is_left() {
 }
 
 #[test]
-fn the_room_is_at_least_what_was_asked_for() {
+fn the_capacity_is_at_least_the_requested_one() {
     for capacity in 1..20 {
         let (tx, mut rx) = broadcast::channel(capacity);
         (0..capacity).for_each(|n| assert!(tx.send(n).is_ok()));
@@ -133,7 +133,7 @@ fn the_room_is_at_least_what_was_asked_for() {
 }
 
 #[test]
-fn receivers_that_wait_are_told_when_the_last_sender_is_gone() {
+fn waiting_receivers_get_closed_when_the_last_sender_is_gone() {
     let (tx, mut one) = broadcast::channel::<u8>(2);
     let (other, mut two) = (tx.clone(), tx.subscribe());
     let (mut a, mut b) = (waiting(one.recv()), waiting(two.recv()));
@@ -186,7 +186,7 @@ fn closed_waits_until_the_last_receiver_is_gone() {
 }
 
 #[test]
-fn nobody_at_all_is_a_closed_channel() {
+fn a_channel_without_receivers_is_closed() {
     let tx = broadcast::Sender::<u8>::new(1);
     now(tx.closed());
 }
@@ -210,7 +210,7 @@ fn messages_are_counted_for_senders_and_receivers() {
 }
 
 #[test]
-fn a_message_that_everybody_has_seen_is_gone() {
+fn a_message_that_every_receiver_has_seen_is_gone() {
     let (tally, clones) = (Tally::new(), Arc::default());
     let (tx, mut one) = broadcast::channel(4);
     let mut two = tx.subscribe();

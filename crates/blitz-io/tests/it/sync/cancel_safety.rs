@@ -158,7 +158,7 @@ fn notified_loses_no_notification_of_one() {
 }
 
 #[test]
-fn a_waiter_woken_in_place_of_one_that_went_was_woken_by_a_wake_up() {
+fn a_waiter_that_inherits_a_notification_is_woken_through_its_waker() {
     type Pair = (Arc<Notify>, RefCell<Option<Polled<OwnedNotified>>>);
     at_every_poll::<Pair, _>(
         || (Arc::new(Notify::new()), RefCell::new(None)),
@@ -209,7 +209,7 @@ fn get_or_init_leaves_the_cell_to_the_next() {
 }
 
 #[test]
-fn a_waiting_get_or_init_that_goes_stops_nobody() {
+fn a_dropped_get_or_init_does_not_block_the_other_waiters() {
     let cell = OnceCell::new();
     let first = waiting(cell.get_or_init(pending::<u8>));
     let second = waiting(cell.get_or_init(|| async { 2 }));

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn cancelling_wakes_everybody_who_waits() {
+fn cancelling_wakes_every_waiter() {
     let token = CancellationToken::new();
     assert!(!token.is_cancelled());
     let mut waiters: Vec<_> = (0..50).map(|_| waiting(token.cancelled())).collect();
@@ -87,7 +87,7 @@ fn children_of_a_dropped_middle_token_still_belong_to_the_root() {
 }
 
 #[test]
-fn dropping_a_parent_cancels_nobody() {
+fn dropping_a_parent_cancels_no_child() {
     let root = CancellationToken::new();
     let child = root.child_token();
     let mut waiter = waiting(child.cancelled());
@@ -162,7 +162,7 @@ fn run_until_cancelled_gives_the_output_or_nothing() {
 }
 
 #[test]
-fn a_waiter_that_leaves_is_not_woken_and_stops_nobody() {
+fn a_dropped_waiter_is_not_woken_and_does_not_block_the_others() {
     let token = CancellationToken::new();
     let first = waiting(token.cancelled());
     let mut second = waiting(token.cancelled());

@@ -93,7 +93,7 @@ fn tokens_are_equal_to_their_clones() {
 }
 
 #[test]
-fn all_who_wait_in_a_tree_are_woken_once() {
+fn all_waiters_in_a_tree_are_woken_once() {
     let (root, calls) = (CancellationToken::new(), Calls::new());
     let mut tokens = vec![root.clone()];
     let mut waiting = Vec::new();

@@ -100,7 +100,7 @@ fn a_semaphore_that_is_waited_for_and_given_up_has_all_its_permits() {
 }
 
 #[test]
-fn nobody_overtakes_the_line_of_a_lock() {
+fn no_lock_request_overtakes_the_wait_queue() {
     let mutex = Arc::new(Mutex::new(0));
     let guard = mutex.clone().try_lock_owned().unwrap();
     let mut first = in_line(mutex.clone().lock_owned());
@@ -131,7 +131,7 @@ fn a_writer_keeps_later_readers_waiting_and_earlier_ones_go_on() {
 }
 
 #[test]
-fn a_closed_semaphore_refuses_those_in_line_and_takes_permits_back() {
+fn a_closed_semaphore_refuses_queued_waiters_and_takes_permits_back() {
     let semaphore = Arc::new(Semaphore::new(1));
     let permit = semaphore.clone().try_acquire_owned().unwrap();
     let mut waiting = in_line(semaphore.clone().acquire_owned());
@@ -179,7 +179,7 @@ async fn poll_without_budget<T>(waiting: &mut Waiting<T>) -> Poll<T> {
 }
 
 #[test]
-fn a_task_without_budget_takes_its_place_in_line_and_no_lock_that_is_free() {
+fn a_task_without_budget_enters_the_wait_queue_and_takes_no_free_lock() {
     let mutex = Arc::new(Mutex::new(0));
     make::one_thread().block_on(async {
         let mut free: Waiting<_> = Box::pin(mutex.clone().lock_owned());
@@ -287,7 +287,7 @@ fn a_value_is_dropped_once() {
 }
 
 #[test]
-fn permits_that_cannot_be_are_refused_where_they_were_asked_for() {
+fn impossible_permit_counts_panic_at_the_callers_line() {
     let too_many = Semaphore::MAX_PERMITS + 1;
     let full = Semaphore::new(Semaphore::MAX_PERMITS);
     let of = |caught: crate::caught::Caught, text: &str, line: u32| {
@@ -507,7 +507,7 @@ fn guards_are_small() {
 
 #[cfg(not(debug_assertions))]
 #[test]
-fn release_builds_do_not_say_who_holds_a_lock() {
+fn release_builds_do_not_record_lock_holders() {
     let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
     let _guards = (mutex.try_lock().unwrap(), lock.try_read().unwrap());
     assert!(mutex.holder().is_none() && lock.holders().is_empty());
@@ -523,7 +523,7 @@ mod held {
     use crate::{gate::Gate, make::workers};
 
     #[test]
-    fn a_dump_of_a_deadlock_names_both_who_hold_and_where() {
+    fn a_dump_of_a_deadlock_names_both_holders_and_where() {
         let _watch = watch::begin();
         let rt = workers(2);
         let (a, b) = (Arc::new(Mutex::new("a")), Arc::new(RwLock::new("b")));
@@ -579,7 +579,7 @@ mod held {
     }
 
     #[test]
-    fn a_lock_knows_who_took_it_until_the_last_guard_ends() {
+    fn a_lock_records_its_holder_until_the_last_guard_ends() {
         let mutex = Arc::new(Mutex::new(1));
         assert!(mutex.holder().is_none());
         let guard = mutex.try_lock().unwrap();

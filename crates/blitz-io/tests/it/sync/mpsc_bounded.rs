@@ -92,7 +92,7 @@ fn a_receiver_that_waits_is_woken_by_a_message() {
 }
 
 #[test]
-fn a_receiver_is_told_when_the_last_sender_is_gone() {
+fn a_receiver_gets_none_when_the_last_sender_is_gone() {
     let (tx, mut rx) = mpsc::channel(4);
     let other = tx.clone();
     tx.try_send(1).unwrap();
@@ -118,7 +118,7 @@ fn what_was_sent_before_the_last_sender_went_is_received() {
 }
 
 #[test]
-fn try_recv_tells_empty_from_disconnected() {
+fn try_recv_distinguishes_empty_from_disconnected() {
     let (tx, mut rx) = mpsc::channel(1);
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
     tx.try_send(1).unwrap();
@@ -178,7 +178,7 @@ fn a_dropped_receiver_closes_the_channel() {
 }
 
 #[test]
-fn closed_wakes_everybody_who_waits_for_it() {
+fn closed_wakes_all_its_waiters() {
     let (tx, mut rx) = mpsc::channel::<u8>(1);
     let other = tx.clone();
     let mut all = [waiting(tx.closed()), waiting(tx.closed()), waiting(other.closed())];
@@ -403,7 +403,7 @@ fn the_receiver_counts_messages_and_room() {
 }
 
 #[test]
-fn a_receiver_is_closed_when_nobody_can_send() {
+fn a_receiver_is_closed_when_no_sender_is_left() {
     let (tx, rx) = mpsc::channel::<u8>(1);
     assert!(!rx.is_closed());
     drop(tx);

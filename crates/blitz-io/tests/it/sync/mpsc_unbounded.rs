@@ -46,7 +46,7 @@ fn a_receiver_that_waits_is_woken_by_a_message() {
 }
 
 #[test]
-fn a_receiver_is_told_when_the_last_sender_is_gone() {
+fn a_receiver_gets_none_when_the_last_sender_is_gone() {
     let (tx, mut rx) = mpsc::unbounded_channel::<u8>();
     let other = tx.clone();
     drop(tx);

@@ -50,7 +50,7 @@ fn a_released_lock_belongs_to_the_first_waiter_and_not_to_a_newcomer() {
 }
 
 #[test]
-fn a_waiter_that_leaves_does_not_stop_the_line() {
+fn a_dropped_waiter_does_not_block_the_wait_queue() {
     let mutex = Mutex::new(());
     let guard = now(mutex.lock());
     let first = waiting(mutex.lock());
@@ -170,7 +170,7 @@ fn a_guard_knows_its_mutex() {
 }
 
 #[test]
-fn the_value_is_reached_without_locking_by_whoever_owns_it() {
+fn the_owner_reaches_the_value_without_locking() {
     let mut mutex = Mutex::new(1);
     *mutex.get_mut() += 1;
     assert_eq!(mutex.into_inner(), 2);

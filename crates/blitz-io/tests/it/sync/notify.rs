@@ -7,7 +7,7 @@ use blitz_io::sync::Notify;
 use crate::polled::{by_hand, now, waiting};
 
 #[test]
-fn a_notification_before_anybody_waits_is_kept() {
+fn a_notification_without_a_waiter_is_kept() {
     let notify = Notify::new();
     notify.notify_one();
     now(notify.notified());
@@ -25,7 +25,7 @@ fn at_most_one_notification_is_kept() {
 }
 
 #[test]
-fn notify_one_wakes_who_waits_longest() {
+fn notify_one_wakes_the_oldest_waiter() {
     let notify = Notify::new();
     let mut first = waiting(notify.notified());
     let mut second = waiting(notify.notified());
@@ -38,7 +38,7 @@ fn notify_one_wakes_who_waits_longest() {
 }
 
 #[test]
-fn two_notifications_wake_two_who_wait() {
+fn two_notifications_wake_two_waiters() {
     let notify = Notify::new();
     let mut first = waiting(notify.notified());
     let mut second = waiting(notify.notified());
@@ -51,7 +51,7 @@ fn two_notifications_wake_two_who_wait() {
 }
 
 #[test]
-fn notify_last_wakes_who_came_last() {
+fn notify_last_wakes_the_newest_waiter() {
     let notify = Notify::new();
     let mut first = waiting(notify.notified());
     let mut second = waiting(notify.notified());
@@ -164,7 +164,7 @@ fn a_future_woken_by_notify_waiters_and_dropped_passes_nothing_on() {
 }
 
 #[test]
-fn a_dropped_waiter_leaves_the_line() {
+fn a_dropped_waiter_leaves_the_wait_queue() {
     let notify = Notify::new();
     let first = waiting(notify.notified());
     let mut second = waiting(notify.notified());
@@ -174,7 +174,7 @@ fn a_dropped_waiter_leaves_the_line() {
 }
 
 #[test]
-fn an_enabled_future_is_in_the_line_before_its_first_poll() {
+fn an_enabled_future_is_in_the_wait_queue_before_its_first_poll() {
     let notify = Notify::new();
     let mut enabled = by_hand(notify.notified());
     assert!(!enabled.pin().enable());
@@ -207,7 +207,7 @@ fn an_enabled_future_that_is_dropped_passes_the_notification_on() {
 }
 
 #[test]
-fn owned_futures_wait_in_the_same_line_and_keep_the_notify_alive() {
+fn owned_futures_use_the_same_wait_queue_and_keep_the_notify_alive() {
     let notify = Arc::new(Notify::new());
     let mut owned = waiting(notify.clone().notified_owned());
     let mut borrowed = waiting(notify.notified());

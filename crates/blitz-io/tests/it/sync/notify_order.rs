@@ -42,7 +42,7 @@ fn a_notify_is_one_cache_line() {
 }
 
 #[test]
-fn who_has_waited_longest_is_notified_first_and_who_came_last_last() {
+fn notify_one_takes_the_oldest_waiter_and_notify_last_the_newest() {
     let (notify, calls) = (Arc::new(Notify::new()), Calls::new());
     let mut waiting = [(); 5].map(|()| in_line(&notify, &calls));
     let mut served = Vec::new();
@@ -85,7 +85,7 @@ fn a_waker_may_notify_one_while_all_are_notified() {
 }
 
 #[test]
-fn who_comes_while_all_are_notified_waits_for_the_next_time() {
+fn a_waiter_added_during_notify_waiters_waits_for_the_next_call() {
     let _watch = watch::begin();
     let (notify, late) = (Arc::new(Notify::new()), Arc::new(std::sync::Mutex::new(Vec::new())));
     let late_calls = Calls::new();
@@ -106,7 +106,7 @@ fn who_comes_while_all_are_notified_waits_for_the_next_time() {
 
 /// Also a waiter that is polled before its wake list was processed is ready.
 #[test]
-fn one_who_is_polled_between_the_batches_is_ready() {
+fn a_waiter_polled_between_two_wake_lists_is_ready() {
     let _watch = watch::begin();
     let (notify, calls) = (Arc::new(Notify::new()), Calls::new());
     let last = Arc::new(std::sync::Mutex::new(None::<Waiting>));

@@ -128,7 +128,7 @@ fn an_initialiser_that_is_dropped_or_panics_or_fails_leaves_the_cell_empty() {
 }
 
 #[test]
-fn the_right_to_try_goes_down_the_line() {
+fn the_right_to_initialise_passes_along_the_wait_queue() {
     let (cell, calls) = (Arc::new(OnceCell::new()), Calls::new());
     let first = endless(&cell, &calls);
     let second = in_line(&cell, &calls, 2);
@@ -145,7 +145,7 @@ fn the_right_to_try_goes_down_the_line() {
 }
 
 #[test]
-fn one_that_gives_up_in_line_leaves_an_empty_cell_usable() {
+fn a_cancelled_waiter_leaves_an_empty_cell_usable() {
     let (cell, calls) = (Arc::new(OnceCell::new()), Calls::new());
     let first = endless(&cell, &calls);
     drop(in_line(&cell, &calls, 2));
@@ -154,7 +154,7 @@ fn one_that_gives_up_in_line_leaves_an_empty_cell_usable() {
 }
 
 #[test]
-fn all_of_many_who_wait_for_a_cell_are_woken() {
+fn all_of_many_waiters_for_a_cell_are_woken() {
     let (cell, calls) = (Arc::new(OnceCell::new()), Calls::new());
     let first = endless(&cell, &calls);
     let mut second = in_line(&cell, &calls, 7);
@@ -166,7 +166,7 @@ fn all_of_many_who_wait_for_a_cell_are_woken() {
 }
 
 #[test]
-fn all_of_many_who_wait_for_a_set_are_woken_by_it() {
+fn all_of_many_waiters_for_a_set_once_are_woken() {
     let _watch = watch::begin();
     let cell = Arc::new(SetOnce::new());
     // A waker may use the cell again.
@@ -203,7 +203,7 @@ fn cells_compare_and_clone_by_value() {
 }
 
 #[test]
-fn asking_a_cell_takes_budget() {
+fn awaiting_a_full_cell_takes_budget() {
     let (cell, set) = (OnceCell::from(1), SetOnce::from(1));
     assert_eq!(completed_in_one_poll(|| cell.get_or_init(|| ready(2))), 128);
     assert_eq!(completed_in_one_poll(|| cell.get_or_try_init(|| ready(Err(())))), 128);

@@ -50,7 +50,7 @@ fn get_or_init_runs_the_first_initialiser_only() {
 }
 
 #[test]
-fn waiters_get_the_value_of_the_one_who_initialises() {
+fn waiters_get_the_value_of_the_initialiser() {
     let (cell, notify) = (OnceCell::new(), Notify::new());
     let mut first = waiting(cell.get_or_init(|| after(&notify, 1)));
     let mut second = waiting(cell.get_or_init(|| ready(2)));
@@ -63,7 +63,7 @@ fn waiters_get_the_value_of_the_one_who_initialises() {
 }
 
 #[test]
-fn set_while_somebody_initialises_gives_the_value_back() {
+fn set_during_an_initialisation_gives_the_value_back() {
     let cell = OnceCell::new();
     let first = waiting(cell.get_or_init(pending::<u8>));
     let error = cell.set(7).unwrap_err();
@@ -76,7 +76,7 @@ fn set_while_somebody_initialises_gives_the_value_back() {
 }
 
 #[test]
-fn an_initialiser_that_fails_lets_the_next_in_line_try() {
+fn an_initialiser_that_fails_lets_the_next_waiter_try() {
     let (cell, notify) = (OnceCell::new(), Notify::new());
     let mut first = waiting(cell.get_or_try_init(|| after(&notify, Err::<u8, _>("failed"))));
     let mut second = waiting(cell.get_or_init(|| ready(2)));
@@ -87,7 +87,7 @@ fn an_initialiser_that_fails_lets_the_next_in_line_try() {
 }
 
 #[test]
-fn an_initialiser_that_is_dropped_lets_the_next_in_line_try() {
+fn an_initialiser_that_is_dropped_lets_the_next_waiter_try() {
     let cell = OnceCell::new();
     let first = waiting(cell.get_or_init(pending::<u8>));
     let mut second = waiting(cell.get_or_init(|| ready(2)));
@@ -99,7 +99,7 @@ fn an_initialiser_that_is_dropped_lets_the_next_in_line_try() {
 }
 
 #[test]
-fn an_initialiser_that_panics_lets_the_next_in_line_try() {
+fn an_initialiser_that_panics_lets_the_next_waiter_try() {
     let (cell, notify) = (OnceCell::new(), Notify::new());
     let mut first = waiting(cell.get_or_init(|| async {
         notify.notified().await;

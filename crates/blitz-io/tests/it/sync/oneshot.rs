@@ -33,7 +33,7 @@ fn a_receiver_that_waits_is_woken_by_the_value() {
 }
 
 #[test]
-fn a_receiver_is_told_when_the_sender_is_gone() {
+fn a_receiver_gets_an_error_when_the_sender_is_gone() {
     let (tx, rx) = oneshot::channel::<u8>();
     let mut recv = waiting(rx);
     drop(tx);
@@ -116,7 +116,7 @@ fn a_closed_receiver_gets_nothing() {
 }
 
 #[test]
-fn try_recv_tells_empty_from_closed() {
+fn try_recv_distinguishes_empty_from_closed() {
     let (tx, mut rx) = oneshot::channel();
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
     tx.send(1).unwrap();
@@ -154,7 +154,7 @@ fn a_receiver_is_empty_without_a_value() {
 }
 
 #[test]
-fn a_receiver_is_terminated_once_it_has_answered() {
+fn a_receiver_is_terminated_once_it_has_completed() {
     let (tx, mut rx) = oneshot::channel();
     assert!(!rx.is_terminated());
     waiting(&mut rx);
@@ -173,7 +173,7 @@ fn a_receiver_is_terminated_once_it_has_answered() {
 }
 
 #[test]
-fn polling_after_the_answer_panics() {
+fn polling_after_completion_panics() {
     let (tx, mut rx) = oneshot::channel();
     tx.send(1).unwrap();
     assert_eq!(now(&mut rx), Ok(1));

@@ -170,7 +170,7 @@ fn a_waker_of_an_rwlock_may_use_the_lock() {
 }
 
 #[test]
-fn a_waker_may_drop_other_waiters_of_the_same_line() {
+fn a_waker_may_drop_other_waiters_of_the_same_wait_queue() {
     let _watch = watch::begin();
     let (semaphore, times) = (Arc::new(Semaphore::new(0)), Times::default());
     let others = Arc::new(StdMutex::new(Vec::new()));
@@ -397,7 +397,7 @@ fn a_waker_that_goes_with_its_wait_may_use_the_channel() {
 }
 
 #[test]
-fn a_message_whose_drop_uses_its_channel_is_dropped_in_peace() {
+fn a_message_may_use_its_channel_in_its_drop() {
     let _watch = watch::begin();
     let times = Times::default();
     // Messages that are dropped with the receiver.
@@ -469,7 +469,7 @@ fn a_waker_of_a_oneshot_may_drop_either_half() {
 }
 
 #[test]
-fn a_oneshot_value_that_is_dropped_may_look_at_another_channel() {
+fn a_oneshot_value_may_use_another_channel_in_its_drop() {
     let _watch = watch::begin();
     let times = Times::default();
     let (tx, rx) = oneshot::channel();

@@ -60,7 +60,7 @@ fn a_reader_does_not_overtake_a_writer_that_waits() {
 }
 
 #[test]
-fn all_readers_in_line_behind_a_writer_come_in_together() {
+fn all_readers_queued_behind_a_writer_get_the_lock_together() {
     let lock = RwLock::new(());
     let writer = now(lock.write());
     let mut readers: Vec<_> = (0..4).map(|_| waiting(lock.read())).collect();
@@ -120,7 +120,7 @@ fn downgrading_does_not_let_a_reader_overtake_a_writer() {
 }
 
 #[test]
-fn a_bounded_lock_admits_so_many_readers() {
+fn a_bounded_lock_admits_no_more_than_its_limit_of_readers() {
     let lock = RwLock::with_max_readers(0, 2);
     let (one, two) = (lock.try_read().unwrap(), lock.try_read().unwrap());
     assert!(lock.try_read().is_err());
@@ -267,7 +267,7 @@ fn an_owned_guard_keeps_the_lock_alive() {
 }
 
 #[test]
-fn the_value_is_reached_without_locking_by_whoever_owns_it() {
+fn the_owner_reaches_the_value_without_locking() {
     let mut lock = RwLock::new(1);
     *lock.get_mut() += 1;
     assert_eq!(lock.into_inner(), 2);

@@ -24,7 +24,7 @@ fn a_permit_is_taken_and_comes_back_when_dropped() {
 }
 
 #[test]
-fn who_waits_longest_is_served_first() {
+fn the_oldest_waiter_is_served_first() {
     let semaphore = Semaphore::new(1);
     let held = semaphore.try_acquire().unwrap();
     let mut first = waiting(semaphore.acquire());
@@ -45,7 +45,7 @@ fn who_waits_longest_is_served_first() {
 }
 
 #[test]
-fn nobody_overtakes_a_waiter_who_wants_many() {
+fn no_request_overtakes_a_waiter_for_many_permits() {
     let semaphore = Semaphore::new(3);
     let held = semaphore.try_acquire_many(2).unwrap();
     let mut many = waiting(semaphore.acquire_many(3));
@@ -61,7 +61,7 @@ fn nobody_overtakes_a_waiter_who_wants_many() {
 }
 
 #[test]
-fn permits_that_come_one_by_one_serve_a_waiter_who_wants_many() {
+fn permits_released_one_by_one_serve_a_waiter_for_many() {
     let semaphore = Semaphore::new(0);
     let mut many = waiting(semaphore.acquire_many(3));
     for _ in 0..2 {
@@ -122,7 +122,7 @@ fn a_forgotten_permit_does_not_come_back() {
 }
 
 #[test]
-fn forget_permits_takes_what_is_there_and_says_how_many() {
+fn forget_permits_takes_the_available_ones_and_returns_their_number() {
     let semaphore = Semaphore::new(10);
     assert_eq!(semaphore.forget_permits(3), 3);
     assert_eq!(semaphore.available_permits(), 7);

@@ -25,7 +25,7 @@ fn a_value_is_set_once_and_the_second_comes_back() {
 }
 
 #[test]
-fn setting_wakes_everybody_who_waits() {
+fn setting_wakes_every_waiter() {
     let once = SetOnce::new();
     let mut waiters: Vec<_> = (0..50).map(|_| waiting(once.wait())).collect();
     let mut unpolled = by_hand(once.wait());
@@ -48,7 +48,7 @@ fn a_waiter_that_leaves_takes_nothing_along() {
 }
 
 #[test]
-fn a_refused_set_wakes_nobody_and_drops_nothing() {
+fn a_refused_set_wakes_no_waiter_and_drops_nothing() {
     let tally = Tally::new();
     let once = SetOnce::new();
     assert!(once.set(tally.token()).is_ok());

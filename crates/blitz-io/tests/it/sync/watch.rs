@@ -87,7 +87,7 @@ fn marks_change_what_counts_as_seen() {
 }
 
 #[test]
-fn receivers_are_told_when_the_last_sender_is_gone() {
+fn receivers_get_an_error_when_the_last_sender_is_gone() {
     let (tx, mut rx) = watch::channel(0);
     let other = tx.clone();
     let mut changed = waiting(rx.changed());
@@ -165,7 +165,7 @@ fn send_replace_gives_the_old_value() {
 }
 
 #[test]
-fn send_if_modified_tells_receivers_only_if_it_says_so() {
+fn send_if_modified_notifies_receivers_only_if_it_returns_true() {
     let (tx, mut rx) = watch::channel(1);
     let mut changed = waiting(rx.changed());
     assert!(!tx.send_if_modified(|value| {
@@ -183,7 +183,7 @@ fn send_if_modified_tells_receivers_only_if_it_says_so() {
 }
 
 #[test]
-fn a_closure_that_panics_tells_nobody_and_poisons_nothing() {
+fn a_closure_that_panics_notifies_no_receiver_and_poisons_nothing() {
     let (tx, mut rx) = watch::channel(1);
     let mut changed = waiting(rx.changed());
     panic_of(|| {
@@ -218,7 +218,7 @@ fn wait_for_gives_the_first_value_that_fits() {
 }
 
 #[test]
-fn wait_for_looks_at_the_last_value_before_it_ends() {
+fn wait_for_checks_the_last_value_before_it_ends() {
     let (tx, mut rx) = watch::channel(1);
     let mut fits = waiting(rx.wait_for(|value| *value == 2));
     tx.send(2).unwrap();

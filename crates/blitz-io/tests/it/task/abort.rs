@@ -249,7 +249,7 @@ fn aborts_from_many_threads_at_once_end_a_task_once() {
 }
 
 #[test]
-fn the_future_is_dropped_by_its_runtime_and_never_by_the_one_who_aborts() {
+fn an_aborted_future_is_dropped_by_its_runtime_and_never_by_the_aborting_thread() {
     let _watch = watch::begin();
     let (rt, threads) = workers_and_threads(2);
     let (other, _) = workers_and_threads(1);

@@ -60,7 +60,7 @@ fn free_places(rt: &Runtime) -> usize {
 }
 
 #[test]
-fn the_report_is_exact_when_nobody_runs_anything() {
+fn the_report_is_exact_while_no_task_runs() {
     let _watch = watch::begin();
     let rt = Builder::new_current_thread().backpressure_threshold(3).build().unwrap();
     let tally = Tally::new();
@@ -268,7 +268,7 @@ fn a_place_is_free_only_after_the_future_was_dropped() {
 }
 
 #[test]
-fn who_waits_is_let_in_in_order_and_a_try_does_not_overtake() {
+fn waiting_spawns_are_admitted_in_order_and_a_try_does_not_overtake() {
     let _watch = watch::begin();
     let rt = bounded(&mut Builder::new_current_thread(), 1);
     let gate = Gate::new();
@@ -325,7 +325,7 @@ fn a_spawn_that_was_never_polled_waits_for_nothing() {
 }
 
 #[test]
-fn shutdown_tells_those_who_wait_and_drops_those_who_live() {
+fn shutdown_fails_waiting_spawns_and_drops_live_tasks() {
     let _watch = watch::begin();
     for rt in all_kinds(1) {
         let tally = Tally::new();
@@ -369,7 +369,7 @@ fn plain_spawns_are_outside_of_the_bound() {
 }
 
 #[test]
-fn without_a_limit_nobody_waits() {
+fn without_a_limit_no_spawn_waits() {
     let _watch = watch::begin();
     let rt = Builder::new_current_thread().build().unwrap();
     let tasks: Vec<_> =

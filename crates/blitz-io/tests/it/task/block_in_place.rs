@@ -284,7 +284,7 @@ fn blocked(rt: &Runtime, tally: &Tally) -> (Arc<Gate>, task::JoinHandle<()>) {
 }
 
 #[test]
-fn a_runtime_ends_whoever_holds_its_cores() {
+fn a_runtime_ends_whichever_thread_holds_its_cores() {
     let _watch = watch::begin();
     for round in 0..60 {
         let rt = workers(1 + round % 3);

@@ -343,7 +343,7 @@ fn every_driver_is_called_when_a_panic_ends_the_set() {
 }
 
 #[test]
-fn a_local_set_takes_members_of_a_join_set_with_it_whoever_has_that() {
+fn a_local_set_drops_members_of_a_join_set_on_another_thread() {
     let _watch = watch::begin();
     let local = LocalSet::new();
     let here = thread::current().id();

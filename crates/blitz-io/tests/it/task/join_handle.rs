@@ -28,7 +28,7 @@ fn a_handle_gives_the_output() {
 }
 
 #[test]
-fn a_task_runs_although_nobody_awaits_it() {
+fn a_task_runs_without_being_awaited() {
     let _watch = watch::begin();
     let rt = workers(1);
     let (sender, receiver) = mpsc::channel();

@@ -266,7 +266,7 @@ fn an_abort_handle_ends_one_task_of_the_set() {
 }
 
 #[test]
-fn trying_leaves_whoever_waits_alone() {
+fn a_try_join_does_not_replace_the_registered_waker() {
     let _watch = watch::begin();
     let rt = workers(1);
     let (mut set, gate, bell) = (JoinSet::new(), Gate::new(), Arc::new(Bell::default()));

@@ -200,7 +200,7 @@ fn run_until_leaves_tasks_for_the_next_time() {
 }
 
 #[test]
-fn a_task_runs_on_its_thread_whoever_wakes_it() {
+fn a_task_runs_on_its_thread_whichever_thread_wakes_it() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let (set, here) = (LocalSet::new(), thread::current().id());
@@ -264,7 +264,7 @@ fn an_abort_from_another_thread_drops_the_future_here() {
 }
 
 #[test]
-fn an_abort_that_nobody_polls_for_waits_for_the_end_of_the_set() {
+fn without_a_poll_an_abort_takes_effect_at_the_end_of_the_set() {
     let (mut set, tally, left) = (LocalSet::new(), Tally::new(), Arc::default());
     let handle = set.spawn_local(parks(Stays::new(&tally), &left));
     assert!(poll_once(&mut set).is_pending());
@@ -523,7 +523,7 @@ fn two_drivers_of_a_set_are_both_called() {
 }
 
 #[test]
-fn what_a_driver_leaves_behind_is_run_by_the_other() {
+fn tasks_that_one_driver_leaves_are_run_by_the_other() {
     let _watch = watch::begin();
     let (rt, set) = (one_thread(), LocalSet::new());
     let gate = Gate::new();
@@ -823,7 +823,7 @@ fn a_guard_from_inside_a_poll_may_outlive_it() {
 }
 
 #[test]
-fn a_guard_that_is_leaked_harms_nobody() {
+fn a_leaked_guard_harms_no_other_set() {
     let _watch = watch::begin();
     // On a thread of its own, because the set stays entered there.
     thread::spawn(|| {

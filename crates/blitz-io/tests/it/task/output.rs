@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn an_output_that_is_joined_is_dropped_by_who_joined() {
+fn a_joined_output_is_dropped_by_the_joiner() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let tally = Tally::new();
@@ -107,7 +107,7 @@ fn an_output_is_dropped_once_when_the_handle_goes_as_the_task_completes() {
 }
 
 #[test]
-fn an_output_that_nobody_fetched_outlives_its_runtime_in_the_handle() {
+fn an_output_that_was_not_joined_outlives_its_runtime_in_the_handle() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let tally = Tally::new();

@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[test]
-fn a_scope_completes_after_its_children_though_nobody_awaits_them() {
+fn a_scope_completes_after_children_that_are_not_awaited() {
     let _watch = watch::begin();
     for rt in all_kinds() {
         let (tally, ended) = (Tally::new(), Arc::new(AtomicUsize::new(0)));
@@ -115,7 +115,7 @@ fn the_panic_of_the_body_goes_on_when_the_children_have_ended() {
 }
 
 #[test]
-fn the_first_panic_is_the_one_that_goes_on() {
+fn the_first_panic_is_resumed() {
     let _watch = watch::begin();
     let rt = workers(1);
     let panic = caught::panic_of(|| {
@@ -131,7 +131,7 @@ fn the_first_panic_is_the_one_that_goes_on() {
 }
 
 #[test]
-fn the_handle_of_a_child_that_panicked_says_who_has_the_panic() {
+fn the_handle_of_a_child_that_panicked_refers_to_the_scope() {
     let _watch = watch::begin();
     let rt = workers(2);
     let outside: Arc<Mutex<Option<task::JoinHandle<()>>>> = Arc::default();

@@ -144,7 +144,7 @@ fn a_closure_larger_than_a_page_is_run_whole() {
 }
 
 #[test]
-fn every_closure_runs_once_whoever_spawns_and_whoever_leaves() {
+fn every_closure_runs_once_while_threads_start_and_end() {
     let _watch = watch::begin();
     const SPAWNERS: usize = 8;
     const EACH: usize = 2_000;
@@ -354,7 +354,7 @@ fn threads_have_the_name_and_the_hooks_of_the_runtime() {
 }
 
 #[test]
-fn a_function_that_names_threads_and_panics_leaves_nobody_stranded() {
+fn a_thread_name_function_that_panics_leaves_no_job_stranded() {
     let _watch = watch::begin();
     let bad = Arc::new(AtomicUsize::new(1));
     let fails = bad.clone();

@@ -65,7 +65,7 @@ fn a_wait_ends_though_the_tracker_was_over_only_in_between() {
 }
 
 #[test]
-fn every_waiter_is_told() {
+fn every_waiter_is_woken() {
     let _watch = watch::begin();
     let rt = workers(2);
     let (tracker, told) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));

@@ -170,7 +170,7 @@ fn reset_immediately_ticks_now() {
 }
 
 #[test]
-fn reset_after_and_reset_at_say_when_the_next_one_comes() {
+fn reset_after_and_reset_at_set_the_time_of_the_next_tick() {
     paused(async {
         let start = Instant::now();
         let mut interval = interval(ms(10));

@@ -245,7 +245,7 @@ fn an_interval_keeps_its_period_on_it() {
 }
 
 #[test]
-fn it_starts_paused_only_when_told() {
+fn a_clock_starts_paused_only_when_configured() {
     let rt = Builder::new_current_thread().enable_time().start_paused(false).build().unwrap();
     rt.block_on(async {
         panic_of(time::resume).says(&["time is not frozen"]);

@@ -187,7 +187,7 @@ fn the_last_waker_is_woken() {
 }
 
 #[test]
-fn one_that_was_polled_elsewhere_goes_on_in_another_task() {
+fn a_sleep_polled_in_one_task_completes_in_another() {
     let _watch = watch::begin();
     let rt = workers(2);
     rt.block_on(async {
@@ -206,7 +206,7 @@ fn one_that_was_polled_elsewhere_goes_on_in_another_task() {
 }
 
 #[test]
-fn one_that_is_dropped_wakes_nobody() {
+fn a_dropped_sleep_wakes_no_task() {
     paused(async {
         let sleeper = waiting(sleep(ms(10)));
         let mut other = waiting(sleep(ms(20)));
@@ -287,14 +287,14 @@ fn without_a_runtime_it_panics() {
 }
 
 #[test]
-fn with_time_off_it_panics_and_says_how_to_switch_it_on() {
+fn with_time_disabled_the_panic_names_enable_time() {
     let rt = Builder::new_current_thread().build().unwrap();
     let _entered = rt.enter();
     panic_of(|| sleep(ms(1))).says(&["timers are disabled", "enable_time"]);
 }
 
 #[test]
-fn it_says_little_of_itself_but_something() {
+fn debug_of_a_sleep_names_its_type() {
     paused(async {
         assert!(format!("{:?}", sleep(ms(1))).starts_with("Sleep"));
     });

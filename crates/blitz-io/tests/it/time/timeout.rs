@@ -52,7 +52,7 @@ fn it_is_never_early() {
 }
 
 #[test]
-fn what_comes_in_time_is_passed_on() {
+fn a_result_that_comes_in_time_is_returned() {
     paused(async {
         let (sender, receiver) = oneshot::channel();
         let mut timed = waiting(timeout(ms(20), receiver));
@@ -161,7 +161,7 @@ fn a_panic_of_the_future_comes_through() {
 }
 
 #[test]
-fn the_future_is_polled_before_the_clock_is_looked_at() {
+fn the_future_is_polled_before_the_clock_is_read() {
     paused(async {
         let mut polls = 0;
         let past = Instant::now() - ms(1);
@@ -175,7 +175,7 @@ fn the_future_is_polled_before_the_clock_is_looked_at() {
 }
 
 #[test]
-fn one_that_is_dropped_leaves_no_wake_up_behind() {
+fn a_dropped_timeout_leaves_no_wake_up_behind() {
     paused(async {
         let timed = waiting(timeout(ms(10), pending::<()>()));
         drop(timed);

@@ -74,7 +74,7 @@ fn a_timeout_waited_for_in_another_runtime_ends() {
 }
 
 #[test]
-fn a_timeout_of_a_runtime_that_has_ended_says_so() {
+fn a_timeout_of_an_ended_runtime_panics() {
     for runtime in runtimes() {
         let mut waiting = runtime.block_on(async { Box::pin(timeout(SHORT, pending::<()>())) });
         drop(runtime);

@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn timers_fire_when_a_list_of_deadlines_says_so(steps in vec(steps(), 1..60)) {
+    fn timers_fire_at_the_times_that_a_list_of_deadlines_predicts(steps in vec(steps(), 1..60)) {
         paused(run(steps));
     }
 }

@@ -235,7 +235,7 @@ fn an_event_against_a_refutation_is_not_lost() {
 
 /// A refuted operation would otherwise be retried for ever. The other direction's readiness stays.
 #[test]
-fn what_was_refuted_is_open_again() {
+fn refuted_readiness_is_open_again() {
     model(|| {
         let record = Record::new();
         assert!(record.set(0, Ready::ALL, &mut WakeList::new()));

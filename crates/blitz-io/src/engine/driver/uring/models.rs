@@ -171,7 +171,7 @@ fn what_another_thread_reaps_is_reported() {
 
 /// The thread that the poll belongs to has exited.
 #[test]
-fn a_poll_whose_end_another_reaps_begins_again() {
+fn a_poll_whose_end_another_thread_reaps_is_armed_again() {
     model(|| {
         let world = UringWorld::with_poll();
         let kernel = beside(&world, |world| world.write(TOKEN, -libc::ECANCELED, false));

@@ -153,7 +153,7 @@ fn what_is_removed_before_it_is_armed_is_no_matter_for_the_kernel() {
 
 /// A registration that is dropped without being removed releases its file as well.
 #[test]
-fn what_is_forgotten_is_closed() {
+fn a_registration_dropped_without_removal_closes_its_file() {
     let Some((ring, mut events)) = ring() else { return };
     let (near, far) = pair();
     ring.add(near.as_fd(), token(1), Interest::READABLE).unwrap();
@@ -241,7 +241,7 @@ fn every_poll_begins_again_when_a_completion_was_lost() {
 }
 
 #[test]
-fn who_is_added_while_another_sleeps_is_heard_of() {
+fn a_socket_added_while_another_thread_sleeps_is_reported() {
     let Some((ring, mut events)) = ring() else { return };
     for round in 0..50 {
         let (near, _far) = pair();
@@ -255,7 +255,7 @@ fn who_is_added_while_another_sleeps_is_heard_of() {
 }
 
 #[test]
-fn each_signal_ends_one_wait_and_a_look_leaves_it() {
+fn each_signal_ends_one_wait_and_a_poll_does_not_consume_it() {
     let Some((ring, mut events)) = ring() else { return };
     for _ in 0..3 {
         ring.signal();

@@ -225,7 +225,7 @@ fn a_thief_that_lost_a_race_sees_what_was_pushed() {
 }
 
 #[test]
-fn what_a_length_says_was_true_once() {
+fn a_length_is_one_that_the_ring_once_had() {
     model(|| {
         let (mut owner, victim) = ring();
         let onlooker = thread::spawn(move || victim.len());

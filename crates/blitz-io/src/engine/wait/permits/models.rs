@@ -225,7 +225,7 @@ fn close_against_release_keeps_the_count() {
 
 /// There are more waiters than fit into a model's wake list.
 #[test]
-fn a_full_batch_against_a_drop_serves_the_rest() {
+fn a_full_wake_list_against_a_drop_serves_the_rest() {
     model(|| {
         let permits = permits(0);
         let mut waiting: Vec<_> = (0..3).map(|_| in_line(&permits, 1)).collect();
@@ -246,7 +246,7 @@ fn poll_without_budget(waiting: &mut AcquireBoxed) -> Poll<Result<(), Closed>> {
 }
 
 #[test]
-fn a_task_without_budget_takes_its_place_in_line() {
+fn a_task_without_budget_enters_the_wait_queue() {
     model(|| {
         let permits = permits(0);
         let mut first = want(&permits, 1);

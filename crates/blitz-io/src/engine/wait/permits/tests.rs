@@ -43,7 +43,7 @@ fn none_at_all_can_always_be_acquired() {
 }
 
 #[test]
-fn a_large_wish_is_not_overtaken_by_small_ones() {
+fn a_large_request_is_not_starved_by_small_ones() {
     let permits = Permits::new(3);
     let mut large = pin!(permits.acquire(5));
     assert!(poll_idly(large.as_mut()).is_pending());
@@ -60,7 +60,7 @@ fn a_large_wish_is_not_overtaken_by_small_ones() {
 }
 
 #[test]
-fn a_finished_wish_can_be_dropped_and_keeps_its_permits() {
+fn a_finished_acquire_can_be_dropped_and_keeps_its_permits() {
     let permits = Permits::new(1);
     {
         let mut wish = pin!(permits.acquire(1));
@@ -70,7 +70,7 @@ fn a_finished_wish_can_be_dropped_and_keeps_its_permits() {
 }
 
 #[test]
-fn a_close_refuses_who_waits_and_who_comes_and_takes_permits_back() {
+fn a_close_refuses_current_and_later_waiters_and_takes_permits_back() {
     let permits = Permits::new(2);
     assert_eq!(permits.try_acquire(1), Ok(()));
     let counter = CountingWaker::new();
@@ -122,7 +122,7 @@ fn waiting_takes_of_the_budget_when_it_ends() {
 }
 
 #[test]
-fn one_wake_up_is_sent_for_each_who_is_served() {
+fn each_served_waiter_is_woken_once() {
     let permits = Permits::new(0);
     let counters: Vec<_> = (0..100).map(|_| CountingWaker::new()).collect();
     let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(permits.acquire(1))).collect();
