@@ -12,7 +12,7 @@ use super::{
     find::{Pace, SpinPolicy},
     histogram::Histogram,
     lifo::TaskLifoSlot,
-    poller::PollerUsefulness,
+    park::PollerUsefulness,
 };
 use crate::engine::{
     preempt::handoff::Handoff,

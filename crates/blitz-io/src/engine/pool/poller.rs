@@ -1,12 +1,13 @@
-//! The maintenance of a pool beside its tasks: which worker polls the I/O driver and fires timers.
+//! The I/O driver and the timers of a pool: which worker is responsible for them while all sleep,
+//! and how they are polled and fired.
 //!
-//! # Which worker sleeps for what
-//! A sleeping core sleeps until its own timer wheel is due. One of the sleepers is the *poller*: it
-//! sleeps in the driver, where there is one, until an event comes, and for the wheel of the threads
-//! without a core; and for those of cores that are awake but late, because they may be stuck in a
-//! poll. Any worker may be the poller: the first that falls asleep while no other is. A worker that
-//! is awake checks its wheel, and polls the driver if no other thread does, whenever its coarse
-//! clock says so.
+//! # The poller
+//! One of the sleeping workers is the *poller*: it sleeps in the driver, where there is one, until
+//! an event comes, and for the wheel of the threads without a core; and for those of cores that are
+//! awake but late, because they may be stuck in a poll. Any worker may be the poller: the first
+//! that falls asleep while no other is. `park` decides which worker sleeps where. A worker that is
+//! awake checks its wheel, and polls the driver if no other thread does, whenever its coarse clock
+//! says so.
 //!
 //! A poller that has something to do gives the role up first, and the next worker that falls asleep
 //! takes it. While no worker has it, at least one is awake, which polls the driver by its clock and
@@ -14,17 +15,6 @@
 //! worker polls the driver until the monitor (`preempt`) hands its core to another thread; without
 //! preemption, until the poll has ended, as on Tokio. `idle` does not wake the poller for work if
 //! it can wake another one, which makes this rare.
-//!
-//! # Which worker is spared
-//! A worker that sleeps in the driver is woken by every event, also by those that a task on another
-//! worker has just caused, and which that worker would have found a moment later. Two tasks that
-//! send each other messages then change cores with each message. So a worker that is woken for
-//! events and finds all others idle, several times in a row, is spared: it does not take the role
-//! again while another worker is awake, but sleeps for [`BRIEF_SLEEP`] and then checks whether that
-//! worker has polled the driver. If so, it sleeps on; if not, that worker is stuck, and the spared
-//! one takes the role. The last worker that falls asleep sees that all sleep (W1 of `idle`), and is
-//! not spared. No worker is spared where events come to the thread that waited for them last
-//! (io_uring).
 //!
 //! # Protocol
 //! ```text
@@ -35,7 +25,7 @@
 //!    until the first of them                 that it finds
 //! ```
 //! One fence comes first: D3 sees the deadline, or A3 sees the index. A worker that is unparked and
-//! has nothing to do begins again at D2.
+//! has nothing to do begins again at D1. D3 is `SleepingCore::sleep_limit` in `park`.
 //!
 //! # Rejected
 //! Remedies for a poller that gives up the role and gets stuck while all others sleep. It cannot
@@ -56,10 +46,9 @@
 //!   the queue, the wheel and this role.
 //!
 //! # Checked by
-//! `an_earlier_timer_is_slept_for`, `an_event_is_dispatched_whichever_worker_sleeps_in_the_driver`,
-//! `the_last_worker_that_falls_asleep_sees_that_all_sleep`; weakened as `poller_fence`,
-//! `poller_alarm`, `poller_takes_role`, `idle_counts_in_one_step`.
+//! `an_earlier_timer_is_slept_for`; weakened as `poller_fence`, `poller_alarm`.
 
+#[cfg(feature = "net")]
 use std::time::Duration;
 
 use super::{Pool, current};
@@ -68,52 +57,25 @@ use crate::engine::driver::{Driver, TurnGuard};
 #[cfg(feature = "time")]
 use crate::engine::prim::Arc;
 use crate::engine::prim::{
-    AtomicU64, AtomicUsize,
+    AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
     pad::CachePadded,
-    parker::Parker,
     weakened,
 };
 #[cfg(feature = "time")]
 use crate::engine::wheel::{GRACE_NS, Timers, TimersRef};
 
-/// The time that a core sleeps if it could not find out whether a worker is the poller, which is
-/// rare, or if it leaves the driver to a worker that may get stuck. Events wait for at most this
-/// long then, and the core's processor pays for a wake-up each time.
-#[cfg(feature = "net")]
-const BRIEF_SLEEP: Duration = Duration::from_millis(1);
-
-/// Number of wake-ups for events in a row that found all others idle, after which the worker that
-/// was the poller for them is spared.
-const NEEDLESS: u64 = 4;
-
-/// Counts how often it was needless that a core was the poller. See 'Which worker is spared'.
-#[derive(Debug, Default)]
-pub(crate) struct PollerUsefulness(AtomicU64);
-
-impl PollerUsefulness {
-    /// Counts that events have ended the core's sleep. Must be called only by the core's holder.
-    #[cfg(any(test, feature = "net"))]
-    pub(crate) fn learn(&self, others_are_idle: bool) {
-        // Relaxed: one thread writes it, and no other reads it.
-        let needless = if others_are_idle { self.0.load(Relaxed) + 1 } else { 0 };
-        // Relaxed: one thread writes it, and no other reads it.
-        self.0.store(needless, Relaxed);
-    }
-
-    /// Returns true if other workers would have been in time as well. Must be called only by the
-    /// core's holder.
-    pub(crate) fn is_doubtful(&self) -> bool {
-        // Relaxed: read by the thread that writes it.
-        self.0.load(Relaxed) >= NEEDLESS
-    }
-}
-
 /// The interval at which an awake core polls the driver: a poll that finds no event costs 0.2 µs,
 /// so this is half a percent.
 #[cfg(feature = "net")]
 const MAINTENANCE_NS: u64 = 50_000;
+
+/// The right to wait in the driver. In a build without a driver no value of it exists.
+#[cfg(feature = "net")]
+pub(super) type DriverTurn<'a> = TurnGuard<'a>;
+#[cfg(not(feature = "net"))]
+pub(super) type DriverTurn<'a> = (std::convert::Infallible, std::marker::PhantomData<&'a ()>);
 
 /// The I/O driver and the timers of a pool, and the worker that sleeps for them.
 pub(crate) struct PoolDrivers {
@@ -237,104 +199,33 @@ impl PoolDrivers {
         }
     }
 
-    /// Sleeps once, as core `index`, until a token comes or there is maintenance to do. `spared` is
-    /// true if another worker is about to poll the driver.
-    pub(crate) fn sleep(&self, parker: &Parker, index: usize, spared: bool) -> WakeReason<'_> {
-        #[cfg(feature = "net")]
-        if let Some(driver) = &self.driver {
-            if spared {
-                return self.sleep_briefly(parker, index);
-            }
-            return match driver.try_lock() {
-                Some(role) if !weakened!("poller_takes_role") => {
-                    self.sleep_in_driver(role, parker, index)
-                }
-                Some(_) => self.sleep_on_parker(parker, index, false),
-                None if self.role.holder().is_some() => self.sleep_on_parker(parker, index, false),
-                None => self.sleep_briefly(parker, index),
-            };
-        }
-        let _ = spared;
-        if !self.has_timers() {
-            parker.park();
-            return WakeReason::Unparked;
-        }
-        if !self.role.try_take(index) {
-            return self.sleep_on_parker(parker, index, false);
-        }
-        self.watch_deadlines();
-        let reason = self.sleep_on_parker(parker, index, true);
-        self.end_role();
-        reason
-    }
-
-    /// Sleeps for a short time, because no worker is the poller: an awake worker is polling the
-    /// driver just now, or is about to, and may get stuck before it takes the role.
+    /// Makes core `index` the poller (D1 and D2). Its worker holds the driver, and must call
+    /// [`end_role`](Self::end_role) after its sleep.
     #[cfg(feature = "net")]
-    #[cold]
-    fn sleep_briefly(&self, parker: &Parker, index: usize) -> WakeReason<'_> {
-        match self.sleep_limit(index, false) {
-            SleepLimit::Due => return WakeReason::TimerDue,
-            SleepLimit::Some(limit) if limit < BRIEF_SLEEP => {
-                return self.sleep_on_parker(parker, index, false);
-            }
-            _ => parker.park_timeout(BRIEF_SLEEP),
-        };
-        WakeReason::Unparked
-    }
-
-    /// Sleeps in the driver, as the poller.
-    #[cfg(feature = "net")]
-    fn sleep_in_driver<'a>(
-        &'a self,
-        mut role: TurnGuard<'a>,
-        parker: &Parker,
-        index: usize,
-    ) -> WakeReason<'a> {
+    pub(super) fn take_role(&self, index: usize) {
         self.role.take(index);
         self.watch_deadlines();
-        let limit = self.sleep_limit(index, true);
-        if limit == SleepLimit::Due || !parker.begin_sleep_elsewhere() {
-            self.end_role();
-            return if limit == SleepLimit::Due {
-                WakeReason::TimerDue
-            } else {
-                WakeReason::Unparked
-            };
-        }
-        let timeout = match limit {
-            // While the clock is paused, only an event or a token ends the wait.
-            SleepLimit::Unbounded | SleepLimit::Paused => None,
-            SleepLimit::Some(limit) => Some(limit),
-            SleepLimit::Due | SleepLimit::Advanceable => Some(Duration::ZERO),
-        };
-        let mut events = wait_for_events(&mut role, timeout);
-        if limit == SleepLimit::Advanceable && events == 0 && !self.advance() {
-            events = wait_for_events(&mut role, None);
-        }
-        let called = parker.end_sleep_elsewhere();
-        self.end_role();
-        if events > 0 {
-            WakeReason::Events(role)
-        } else if called {
-            WakeReason::Unparked
-        } else {
-            WakeReason::TimerDue
-        }
     }
 
-    /// Sleeps on the parker, as the poller or not.
-    fn sleep_on_parker(&self, parker: &Parker, index: usize, is_poller: bool) -> WakeReason<'_> {
-        match self.sleep_limit(index, is_poller) {
-            SleepLimit::Some(limit) if parker.park_timeout(limit) => WakeReason::Unparked,
-            SleepLimit::Some(_) | SleepLimit::Due => WakeReason::TimerDue,
-            SleepLimit::Advanceable if parker.try_take() => WakeReason::Unparked,
-            SleepLimit::Advanceable if self.advance() => WakeReason::TimerDue,
-            SleepLimit::Unbounded | SleepLimit::Paused | SleepLimit::Advanceable => {
-                parker.park();
-                WakeReason::Unparked
-            }
+    /// Makes core `index` the poller (D1 and D2), in a pool without a driver. Returns false if
+    /// another core is; otherwise the worker must call [`end_role`](Self::end_role) after its
+    /// sleep.
+    #[must_use]
+    pub(super) fn try_take_role(&self, index: usize) -> bool {
+        let taken = self.role.try_take(index);
+        if taken {
+            self.watch_deadlines();
         }
+        taken
+    }
+
+    /// Gives the poller's role up.
+    pub(super) fn end_role(&self) {
+        #[cfg(feature = "time")]
+        if let Some(timers) = self.timers() {
+            timers.watch_until(0);
+        }
+        self.role.end();
     }
 
     /// Makes the timers notify the poller of every new deadline, until it has decided how long to
@@ -344,70 +235,6 @@ impl PoolDrivers {
         if let Some(timers) = self.timers() {
             timers.watch_until(u64::MAX);
         }
-    }
-
-    fn end_role(&self) {
-        #[cfg(feature = "time")]
-        if let Some(timers) = self.timers() {
-            timers.watch_until(0);
-        }
-        self.role.end();
-    }
-
-    /// Returns how long the core may sleep.
-    #[cfg(feature = "time")]
-    fn sleep_limit(&self, index: usize, is_poller: bool) -> SleepLimit {
-        let Some(timers) = self.timers() else { return SleepLimit::Unbounded };
-        let mut until = timers.next(index);
-        if is_poller {
-            until = earlier(until, timers.next(timers.outside()));
-            let others = (0..timers.outside()).filter(|&other| other != index);
-            let late = others.filter_map(|other| timers.next(other)).min();
-            until = earlier(until, late.map(|late| late.saturating_add(GRACE_NS)));
-            timers.watch_until(until.unwrap_or(u64::MAX));
-        }
-        let Some(until) = until else { return SleepLimit::Unbounded };
-        if timers.clock().is_paused() {
-            let due = until <= timers.clock().now_ns();
-            return match self.may_advance() {
-                _ if due => SleepLimit::Due,
-                true => SleepLimit::Advanceable,
-                false => SleepLimit::Paused,
-            };
-        }
-        match until.checked_sub(timers.clock().now_ns()) {
-            None | Some(0) => SleepLimit::Due,
-            Some(limit) => SleepLimit::Some(Duration::from_nanos(limit)),
-        }
-    }
-
-    #[cfg(not(feature = "time"))]
-    fn sleep_limit(&self, _index: usize, _is_poller: bool) -> SleepLimit {
-        SleepLimit::Unbounded
-    }
-
-    /// Returns true if a paused clock may be moved. A thread that forbade it wakes the workers
-    /// concerned before it allows it again, so this must be checked before the token is taken.
-    #[cfg(feature = "test-util")]
-    fn may_advance(&self) -> bool {
-        self.timers().is_some_and(|timers| timers.clock().can_auto_advance())
-    }
-
-    #[cfg(all(feature = "time", not(feature = "test-util")))]
-    fn may_advance(&self) -> bool {
-        false
-    }
-
-    /// Moves a paused clock to the next deadline, if it may be moved. Returns true if a timer was
-    /// woken.
-    #[cfg(feature = "test-util")]
-    fn advance(&self) -> bool {
-        self.timers().is_some_and(|timers| timers.auto_advance() > 0)
-    }
-
-    #[cfg(not(feature = "test-util"))]
-    fn advance(&self) -> bool {
-        false
     }
 
     /// Fires the timers that are due: in the wheel of core `index`, in that of threads without a
@@ -433,8 +260,8 @@ impl PoolDrivers {
 /// # Panics
 /// If the system call fails, because nothing that waits for events could go on.
 #[cfg(feature = "net")]
-fn wait_for_events(role: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize {
-    match role.wait(timeout) {
+pub(super) fn wait_for_events(turn: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize {
+    match turn.wait(timeout) {
         Ok(events) => events,
         Err(error) => panic!(
             "unexpected error when polling the I/O driver: {error} (was a descriptor closed that \
@@ -443,37 +270,8 @@ fn wait_for_events(role: &mut TurnGuard<'_>, timeout: Option<Duration>) -> usize
     }
 }
 
-/// The reason why the sleep of a core ended.
-#[must_use]
-pub(crate) enum WakeReason<'a> {
-    /// A token came, or the thread woke spuriously.
-    Unparked,
-    /// A timer is due.
-    TimerDue,
-    /// Events came, and have not been dispatched yet.
-    #[cfg(feature = "net")]
-    Events(TurnGuard<'a>),
-    #[cfg(not(feature = "net"))]
-    #[allow(dead_code, reason = "keeps the lifetime in use")]
-    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
-}
-
-/// The time that a core may sleep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "time"), allow(dead_code, reason = "without timers it is endless"))]
-enum SleepLimit {
-    Unbounded,
-    Some(Duration),
-    /// A timer is due.
-    Due,
-    /// Until another thread moves the paused clock.
-    Paused,
-    /// Until the paused clock is moved, which this worker may do if there is nothing else to do.
-    Advanceable,
-}
-
 #[cfg(feature = "time")]
-fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+pub(super) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
@@ -488,9 +286,11 @@ pub(crate) enum Maintenance<'a> {
     /// is woken last runs next, and does not wait behind those that may have cost the last thread
     /// its core.
     NewThread,
-    /// After the core has slept, with the reason why the sleep ended.
-    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "without events it says nothing"))]
-    AfterSleep(WakeReason<'a>),
+    /// A timer has ended the sleep of the core.
+    TimerDue,
+    /// Events have ended the sleep of the core, and have not been dispatched yet.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "without a driver none come"))]
+    Events(DriverTurn<'a>),
 }
 
 /// Polls the driver and fires timers, or dispatches the events that ended a sleep. This thread
@@ -502,12 +302,12 @@ pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) 
     #[cfg(feature = "net")]
     if let Some(driver) = pool.drivers.driver() {
         let events = match maintenance {
-            Maintenance::AfterSleep(WakeReason::Events(mut role)) => role.dispatch(),
+            Maintenance::Events(mut turn) => turn.dispatch(),
             // Also if a timer ended the sleep, because a timer that is always due must not starve
             // events.
-            _ => driver.try_lock().map_or(0, |mut role| {
-                let events = wait_for_events(&mut role, Some(Duration::ZERO));
-                if events > 0 { role.dispatch() } else { 0 }
+            _ => driver.try_lock().map_or(0, |mut turn| {
+                let events = wait_for_events(&mut turn, Some(Duration::ZERO));
+                if events > 0 { turn.dispatch() } else { 0 }
             }),
         };
         if current::holds_core_of(pool) {
@@ -605,25 +405,9 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::PollerRole;
-    #[cfg(not(blitz_loom))]
-    use super::PollerUsefulness;
     use crate::engine::prim::{
         Arc, AtomicBool, Ordering::Relaxed, model, parker::Parker, thread, weakened,
     };
-
-    #[cfg(not(blitz_loom))]
-    #[test]
-    fn a_poller_that_was_needless_several_times_is_spared() {
-        let usefulness = PollerUsefulness::default();
-        for others_are_idle in [true, true, true, false, true, true, true] {
-            usefulness.learn(others_are_idle);
-            assert!(!usefulness.is_doubtful());
-        }
-        usefulness.learn(true);
-        assert!(usefulness.is_doubtful());
-        usefulness.learn(false);
-        assert!(!usefulness.is_doubtful(), "it was of use");
-    }
 
     #[test]
     fn an_earlier_timer_is_slept_for() {
@@ -648,76 +432,6 @@ mod tests {
             }
             shared.0.end();
             armer.join().unwrap();
-        });
-    }
-}
-
-#[cfg(all(test, blitz_loom, feature = "net"))]
-mod models {
-    use super::{Driver, PoolDrivers, WakeReason};
-    use crate::engine::prim::{
-        Arc, AtomicBool,
-        Ordering::{Acquire, Release},
-        model,
-        parker::Parker,
-        thread,
-    };
-
-    /// Two workers that only wait for one event.
-    struct PollingWorkers {
-        drivers: PoolDrivers,
-        parkers: [Parker; 2],
-        dispatched: AtomicBool,
-    }
-
-    impl PollingWorkers {
-        fn unpark(&self, index: usize) {
-            self.parkers[index].unpark_or(|| self.drivers.wake());
-        }
-
-        /// Sleeps until the event was dispatched, by this worker or the other.
-        fn work(&self, index: usize) {
-            // Acquire: pairs with the Release below.
-            while !self.dispatched.load(Acquire) {
-                let reason = self.drivers.sleep(&self.parkers[index], index, false);
-                if let WakeReason::Events(mut role) = reason {
-                    role.dispatch();
-                    // Release: pairs with the Acquire above.
-                    self.dispatched.store(true, Release);
-                    drop(role);
-                    self.unpark(1 - index);
-                }
-            }
-        }
-    }
-
-    /// Worker 0 is unparked, once, wherever it sleeps: before the event, while it is on its way, or
-    /// after. If both slept on their parkers, this would be a deadlock.
-    #[test]
-    fn an_event_is_dispatched_whichever_worker_sleeps_in_the_driver() {
-        model(|| {
-            let driver = Driver::of_a_model();
-            let registration = driver.registered(0, 0);
-            let workers = Arc::new(PollingWorkers {
-                drivers: PoolDrivers::none().with_driver(driver.clone()),
-                parkers: [Parker::new(), Parker::new()],
-                dispatched: AtomicBool::new(false),
-            });
-            let other = thread::spawn({
-                let workers = workers.clone();
-                move || workers.work(1)
-            });
-            let world = thread::spawn({
-                let workers = workers.clone();
-                move || {
-                    workers.unpark(0);
-                    driver.kernel().set(0, libc::POLLIN);
-                }
-            });
-            workers.work(0);
-            other.join().unwrap();
-            world.join().unwrap();
-            drop(registration);
         });
     }
 }
