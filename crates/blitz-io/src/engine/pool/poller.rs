@@ -63,7 +63,7 @@
 
 use std::time::Duration;
 
-use super::{Pool, current};
+use super::{Pool, held_core};
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, TurnGuard};
 #[cfg(feature = "time")]
@@ -497,7 +497,7 @@ pub(crate) enum Maintenance<'a> {
 /// holds core `index` and is awake; tasks that become runnable go to that core.
 pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) {
     if !matches!(maintenance, Maintenance::NewThread) {
-        current::with_core(|core| core.begin_batch());
+        held_core::with_core(|core| core.begin_batch());
     }
     #[cfg(feature = "net")]
     if let Some(driver) = pool.drivers.driver() {
@@ -510,8 +510,8 @@ pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) 
                 if events > 0 { role.dispatch() } else { 0 }
             }),
         };
-        if current::holds_core_of(pool) {
-            current::with_core(|core| core.expects_events = events > 0);
+        if held_core::holds_core_of(pool) {
+            held_core::with_core(|core| core.expects_events = events > 0);
         }
     }
     #[cfg(not(feature = "net"))]
@@ -520,8 +520,8 @@ pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) 
     pool.drivers.fire(index);
     let _ = index;
     // User wakers ran, and may have handed the core off.
-    if current::holds_core_of(pool) {
-        current::with_core(|core| core.end_batch());
+    if held_core::holds_core_of(pool) {
+        held_core::with_core(|core| core.end_batch());
     }
 }
 
