@@ -57,7 +57,7 @@ pub(crate) fn anyone(count: usize) -> usize {
     // If there are more than `u32::MAX` futures, polling never begins at the last ones.
     let bound = u32::try_from(count).unwrap_or(u32::MAX);
     #[cfg(any(feature = "rt", feature = "sync"))]
-    let number = crate::engine::work::current::random_below(bound);
+    let number = crate::engine::work::thread_context::random_below(bound);
     #[cfg(not(any(feature = "rt", feature = "sync")))]
     let number = {
         // Without the engine there is no random generator. The keys of std's hasher differ from

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::engine::{
     prim::{self, pinned::PinLockHalf},
-    work::current::LockHeldGuard,
+    work::thread_context::LockHeldGuard,
 };
 
 /// The readable half of a stream; created by [`split`](split()).

@@ -21,7 +21,7 @@ pub use super::{
 pub fn thread_rng_n(bound: u32) -> u32 {
     #[cfg(feature = "rt")]
     {
-        crate::engine::work::current::random_below(bound)
+        crate::engine::work::thread_context::random_below(bound)
     }
     #[cfg(not(feature = "rt"))]
     {

@@ -356,7 +356,7 @@ impl Command {
         drop(crate::runtime::context::io_driver());
         // This thread must stay, because the child may have requested a signal for the end of the
         // thread that started it (`PR_SET_PDEATHSIG`).
-        crate::engine::work::current::with(|current| current.stays.set(true));
+        crate::engine::work::thread_context::blocking::set_stays();
         with(&mut self.std).and_then(|child| Child::new(child, self.kill_on_drop))
     }
 

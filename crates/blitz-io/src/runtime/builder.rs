@@ -26,11 +26,14 @@ use super::{
 };
 use crate::engine::{
     blocking::{BlockingConfig, BlockingPool},
-    pool::{Config, Pool, drive::NoBlocking},
+    pool::{Config, Pool},
     preempt::stall::OnStall,
     threads::{Hook, ThreadConfig, ThreadWrapper},
     wait::permits::MAX,
-    work::task::hooks::{Hooks, TaskMeta},
+    work::{
+        task::hooks::{Hooks, TaskMeta},
+        thread_context::blocking::NoBlocking,
+    },
 };
 
 /// The number of polls in a worker's tick, after which it polls the drivers and does other

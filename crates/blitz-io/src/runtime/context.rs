@@ -16,11 +16,18 @@ use crate::engine::driver::Driver;
 use crate::engine::wheel::Clock;
 #[cfg(feature = "time")]
 use crate::engine::{
-    pool::current::{Inside, core_index, current_wheel, holds_core_of, inside},
+    pool::held_core::{core_index, current_wheel, holds_core_of},
     prim::Arc as ModelArc,
     wheel::{Timers, TimersRef},
+    work::thread_context::{Inside, inside},
 };
-use crate::engine::{prim::is_panicking, work::current};
+use crate::engine::{
+    prim::is_panicking,
+    work::thread_context::{
+        erased::{Erased, ErasedKey},
+        runtime::{self, RuntimeEntry, RuntimeKey},
+    },
+};
 
 /// A guard that keeps a runtime the current one of this thread until it is dropped.
 ///
@@ -56,24 +63,21 @@ impl EnterGuard<'_> {
 
 impl fmt::Debug for EnterGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnterGuard").field("depth", &self.entered.depth).finish()
+        f.debug_struct("EnterGuard").field("depth", &self.entered.0.depth()).finish()
     }
 }
 
 /// Keeps a runtime the current one of this thread until it is dropped. If it is leaked instead, one
 /// reference to the runtime is leaked with it, so the thread's pointer never dangles.
-pub(crate) struct Entered {
-    before: *const (),
-    depth: usize,
+pub(crate) struct Entered(RuntimeEntry);
+
+impl ErasedKey for RuntimeKey {
+    type Target = Inner;
 }
 
 impl Entered {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        current::with(|current| {
-            let depth = current.depth.get() + 1;
-            current.depth.set(depth);
-            Self { before: current.entered.replace(Arc::into_raw(inner).cast()), depth }
-        })
+        Self(RuntimeEntry::new(Erased::new(Arc::into_raw(inner))))
     }
 }
 
@@ -82,18 +86,11 @@ impl Entered {
     /// end of a thread, where a guard that a task leaked must not cause a panic.
     pub(crate) fn leave_with_all_inside(self) {
         let this = std::mem::ManuallyDrop::new(self);
-        let inner = current::with(|current| {
-            let inside = current.depth.replace(this.depth - 1) != this.depth;
-            let inner = current.entered.replace(this.before);
-            // The contexts in between keep their references to runtimes, which are leaked as the
-            // guards were.
-            (!inside).then_some(inner)
-        });
-        if let Some(inner) = inner {
+        if let Some(inner) = this.0.leave_with_all_inside() {
             // SAFETY: `new` made this pointer with `Arc::into_raw` and stored it at our depth, and
             // no context is inside ours, so it is our reference; it was replaced above, so it is
             // used once.
-            drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) });
+            drop(unsafe { Arc::from_raw(inner.get()) });
         }
     }
 }
@@ -101,24 +98,12 @@ impl Entered {
 impl Drop for Entered {
     #[track_caller]
     fn drop(&mut self) {
-        let left = current::with(|current| {
-            if current.depth.get() < self.depth {
-                // An outer context was left by `leave_with_all_inside`: the thread is at its end,
-                // and this guard outlived the thread's contexts in a thread-local.
-                return Some(std::ptr::null());
-            }
-            if current.depth.get() != self.depth {
-                return None;
-            }
-            current.depth.set(self.depth - 1);
-            Some(current.entered.replace(self.before))
-        });
-        match left {
+        match self.0.leave() {
             Some(inner) if inner.is_null() => {}
             // SAFETY: `new` made this pointer with `Arc::into_raw` and stored it at our depth,
             // which was the innermost one, so it is our reference; it was replaced above, so it is
             // used once.
-            Some(inner) => drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
+            Some(inner) => drop(unsafe { Arc::from_raw(inner.get()) }),
             None if is_panicking() => {}
             None => panic!(
                 "`EnterGuard` values dropped out of order. Guards returned by \
@@ -291,7 +276,7 @@ pub(crate) fn with_clock<R>(f: impl FnOnce(Option<&Clock>) -> R) -> R {
 /// Calls `f` with the runtime that is current on this thread.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Inner>) -> R) -> Result<R, TryCurrentError> {
-    let entered = current::with(|current| current.entered.get()).cast::<Inner>();
+    let entered = runtime::entered().get();
     if entered.is_null() {
         return Err(TryCurrentError(()));
     }

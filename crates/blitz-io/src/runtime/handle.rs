@@ -20,16 +20,16 @@ use crate::engine::fiber::Fibers;
 use crate::{
     engine::{
         blocking::{BlockingJob, BlockingPool, SpawnStep},
-        pool::{
-            Pool,
-            drive::{self, NoBlocking},
-        },
+        pool::{Pool, drive},
         work::{
-            current::{self, SeededRngGuard},
             task::{
                 cell::Label,
                 extra::{BlockingMark, Extra},
                 trace,
+            },
+            thread_context::{
+                SeededRngGuard,
+                blocking::{BlockingPolicy, NoBlocking},
             },
         },
     },
@@ -325,7 +325,7 @@ impl Handle {
     /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _entered = self.enter_blocking(current::BlockingPolicy::InPlace);
+        let _entered = self.enter_blocking(BlockingPolicy::InPlace);
         drive::wait_for(Some(&self.inner.pool), future)
     }
 
@@ -456,7 +456,7 @@ impl Handle {
     #[track_caller]
     pub(crate) fn enter_blocking(
         &self,
-        kind: current::BlockingPolicy,
+        kind: BlockingPolicy,
     ) -> (Entered, NoBlocking, Option<SeededRngGuard>) {
         let Some(guard) = NoBlocking::enter(kind) else {
             panic!(

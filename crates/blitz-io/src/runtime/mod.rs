@@ -117,5 +117,5 @@ pub fn is_rt_shutdown_err(err: &std::io::Error) -> bool {
 /// });
 /// ```
 pub fn worker_index() -> Option<usize> {
-    crate::engine::pool::current::core_index()
+    crate::engine::pool::held_core::core_index()
 }

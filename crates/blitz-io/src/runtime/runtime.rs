@@ -9,12 +9,9 @@ use std::{
 use super::{EnterGuard, Handle, RuntimeFlavor, RuntimeMetrics, context::Entered};
 use crate::{
     engine::{
-        pool::{
-            drive::{self, NoBlocking},
-            stop::HelpSchedule,
-        },
+        pool::{drive, stop::HelpSchedule},
         prim::is_panicking,
-        work::current::BlockingPolicy,
+        work::thread_context::blocking::{BlockingPolicy, NoBlocking},
     },
     task::JoinHandle,
 };

@@ -45,8 +45,8 @@ use crate::engine::{
         wake_list::WakeList,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -287,7 +287,7 @@ impl Future for Arrival<'_> {
                 unit.spend();
             }
         } else {
-            current::waits_for(WaitReason::Barrier);
+            thread_context::waits_for(WaitReason::Barrier);
         }
         polled
     }

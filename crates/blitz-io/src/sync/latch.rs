@@ -43,8 +43,8 @@ use crate::engine::{
         wake_list::WakeList,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -155,7 +155,7 @@ impl Latch {
         // SAFETY: 1. our own obligation 1 says that the stay is used with this latch only.
         // 2. Our own obligation 2 says that the caller calls `leave`.
         if !self.is_open() && unsafe { self.stay(stay, cx) }.is_pending() {
-            current::waits_for(what);
+            thread_context::waits_for(what);
             return Poll::Pending;
         }
         if let Some(unit) = unit {

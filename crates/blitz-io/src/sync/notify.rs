@@ -80,8 +80,8 @@ use crate::engine::{
         wake_list::WakeList,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -532,7 +532,7 @@ impl Notify {
                 unit.spend();
             }
         } else {
-            current::waits_for(WaitReason::Notice);
+            thread_context::waits_for(WaitReason::Notice);
         }
         polled
     }

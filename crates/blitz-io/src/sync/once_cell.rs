@@ -74,8 +74,8 @@ use crate::engine::{
         wake_list::wake_each,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -425,7 +425,7 @@ impl<'a> Future for Claim<'a> {
                 unit.spend();
             }
         } else {
-            current::waits_for(WaitReason::Cell);
+            thread_context::waits_for(WaitReason::Cell);
         }
         polled
     }

@@ -1,8 +1,8 @@
 //! Waiting on a thread that runs no tasks: the part that the `blocking_*` methods share.
 
 use crate::engine::{
-    pool::drive::{self, NoBlocking},
-    work::current::BlockingPolicy,
+    pool::drive,
+    work::thread_context::blocking::{BlockingPolicy, NoBlocking},
 };
 
 /// Waits for `future`, blocking the current thread.

@@ -23,8 +23,8 @@ use crate::engine::{
         permits::{AcquireFuture, Closed, NoPermits, Permits},
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -91,7 +91,7 @@ impl<'a> Turn<'a> {
             // Otherwise it is not in the queue but was deferred to its task's next poll for want of
             // budget, which has been recorded.
             Some((name, caller)) if acquire.is_queued() => {
-                current::waits_for(WaitReason::Lock);
+                thread_context::waits_for(WaitReason::Lock);
                 this.awaiting.note(name, caller);
             }
             _ => {}

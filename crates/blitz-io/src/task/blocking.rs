@@ -6,11 +6,11 @@ use super::{JoinError, JoinHandle, Rejected, is_large};
 use crate::{
     engine::{
         blocking::BlockingJob,
-        pool::drive::{self, NoBlocking},
+        pool::drive,
         preempt::handoff::{self, Blocked, InPlace},
         work::{
-            current::BlockingPolicy,
             task::{cell::Label, extra::BlockingMark, trace},
+            thread_context::blocking::{BlockingPolicy, NoBlocking},
         },
     },
     runtime::{Handle, context},

@@ -5,8 +5,8 @@ use std::{future::Future, panic::Location};
 use super::{Id, JoinHandle};
 use crate::{
     engine::work::{
-        current,
         task::{cell::Label, extra::Extra, trace},
+        thread_context,
     },
     runtime::context,
 };
@@ -101,5 +101,5 @@ pub fn id() -> Id {
 /// ```
 pub fn try_id() -> Option<Id> {
     // The header may be read, because a task stays alive while it is the current one.
-    current::task_id()
+    thread_context::task_id()
 }

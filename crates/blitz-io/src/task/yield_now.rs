@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::engine::work::{current, task::waker};
+use crate::engine::work::{task::waker, thread_context};
 
 /// Yields to the runtime: moves the current task to the end of its run queue.
 ///
@@ -47,7 +47,7 @@ impl Future for YieldNow {
         if waker::is_current(cx.waker()) {
             // The fast path: the thread that polls this task puts it back into the queue after the
             // poll.
-            current::set_yielded();
+            thread_context::set_yielded();
         } else {
             cx.waker().wake_by_ref();
         }

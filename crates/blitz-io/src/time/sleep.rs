@@ -12,8 +12,8 @@ use crate::engine::{
     prim::Arc,
     wheel::{Timer, TimerShutdown, TimersRef},
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -247,7 +247,7 @@ impl Future for Sleep {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let unit = ready!(budget::poll_proceed(cx));
         let Poll::Ready(polled) = self.poll_timer(cx) else {
-            current::waits_for(WaitReason::Time);
+            thread_context::waits_for(WaitReason::Time);
             return Poll::Pending;
         };
         unit.spend();

@@ -18,8 +18,8 @@ use crate::{
         prim::{Arc, discard, is_panicking, weakened},
         wait::wait_queue::{Waiter, WaiterState},
         work::{
-            current,
             task::{budget, timestamp::WaitReason},
+            thread_context,
         },
     },
     sync::outside,
@@ -407,7 +407,7 @@ impl<T: Clone> Recv<'_, T> {
             // only wait queue that it joins.
             if unsafe { enqueue(waiters, waiter, receiver.next, cx.waker(), &mut spare) } {
                 drop(tail);
-                current::waits_for(WaitReason::Message);
+                thread_context::waits_for(WaitReason::Message);
                 return Poll::Pending;
             }
             drop(tail);

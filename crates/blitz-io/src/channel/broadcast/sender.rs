@@ -28,8 +28,8 @@ use crate::{
         },
         wait::wait_queue::{Waiter, WaiterState},
         work::{
-            current,
             task::{budget, timestamp::WaitReason},
+            thread_context,
         },
     },
 };
@@ -516,7 +516,7 @@ impl<T> Future for Closed<'_, T> {
             // the only wait queue that it joins.
             if unsafe { enqueue(&mut tail.closers, waiter, (), cx.waker(), &mut spare) } {
                 drop(tail);
-                current::waits_for(WaitReason::Close);
+                thread_context::waits_for(WaitReason::Close);
                 return Poll::Pending;
             }
             drop(tail);

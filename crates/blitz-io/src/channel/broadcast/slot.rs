@@ -51,7 +51,7 @@ use crate::engine::{
         store_lock::{ParkBucket, RawStoreLock},
         weakened,
     },
-    work::current::LockHeldGuard,
+    work::thread_context::LockHeldGuard,
 };
 
 /// A slot of the ring, with its lock.

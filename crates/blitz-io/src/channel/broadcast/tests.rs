@@ -22,10 +22,7 @@ use super::{
 use crate::engine::{
     prim::thread,
     wait::test_waker::{CountingWaker, block_on},
-    work::{
-        current,
-        task::budget::{self, Budget},
-    },
+    work::task::budget::{self, Budget},
 };
 
 /// Creates a channel with `start` as the position of the first value.
@@ -279,7 +276,7 @@ fn a_recv_takes_a_unit_of_budget_and_the_129th_waits_its_turn() {
             done += 1;
         }
         assert_eq!(done, 128);
-        assert_eq!(current::with(|current| current.budget.get()), Budget::Refused);
+        assert_eq!(budget::remaining(), Budget::Refused);
     });
     assert_eq!(receiver.len(), 72, "what was refused took nothing");
 }
@@ -306,7 +303,7 @@ fn a_closed_without_budget_queues_and_is_deferred_once() {
     });
     budget::with_budget(Budget::Remaining(2), || {
         assert!(pin!(sender.closed()).poll(&mut cx).is_ready());
-        assert_eq!(current::with(|current| current.budget.get()), Budget::Remaining(1));
+        assert_eq!(budget::remaining(), Budget::Remaining(1));
     });
 }
 

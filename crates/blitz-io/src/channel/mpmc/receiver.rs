@@ -20,8 +20,8 @@ use crate::{
     engine::{
         prim::discard,
         work::{
-            current,
             task::{budget::BudgetUnit, timestamp::WaitReason},
+            thread_context,
         },
     },
     sync::outside,
@@ -395,7 +395,7 @@ impl<T> Future for Receiving<'_, T> {
             Err(Refused::NotNow) => None,
         };
         let Poll::Ready((outcome, dismissed)) = queue_waiter.poll(cx, attempt) else {
-            current::waits_for(WaitReason::Message);
+            thread_context::waits_for(WaitReason::Message);
             return Poll::Pending;
         };
         unit.iter().for_each(BudgetUnit::spend);

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     engine::work::{
-        current,
         task::{budget::BudgetUnit, timestamp::WaitReason},
+        thread_context,
     },
     sync::outside,
 };
@@ -360,7 +360,7 @@ impl<T> Future for Sending<'_, T> {
             outcome => Some(outcome),
         };
         let Poll::Ready((outcome, dismissed)) = queue_waiter.poll(cx, attempt) else {
-            current::waits_for(WaitReason::Room);
+            thread_context::waits_for(WaitReason::Room);
             return Poll::Pending;
         };
         unit.iter().for_each(BudgetUnit::spend);
@@ -390,7 +390,7 @@ impl<T> Future for Closing<'_, T> {
         // SAFETY: `queue_waiter` is pinned with this future, and is not moved.
         let queue_waiter = unsafe { Pin::new_unchecked(&this.queue_waiter) };
         if queue_waiter.poll(cx, || this.chan.is_closed().then_some(())).is_pending() {
-            current::waits_for(WaitReason::Close);
+            thread_context::waits_for(WaitReason::Close);
             return Poll::Pending;
         }
         unit.iter().for_each(BudgetUnit::spend);

@@ -92,8 +92,8 @@ use crate::engine::{
         wake_list::{WakeList, wake_each},
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -538,7 +538,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
         if self.is_at_the_end() {
             return Poll::Ready(());
         }
-        current::waits_for(WaitReason::Message);
+        thread_context::waits_for(WaitReason::Message);
         Poll::Pending
     }
 
@@ -739,7 +739,7 @@ impl<T, Q: Queue<T>> Future for WhenClosed<'_, T, Q> {
         };
         match unit {
             Poll::Ready(unit) if polled.is_ready() => unit.spend(),
-            Poll::Ready(_) => current::waits_for(WaitReason::Close),
+            Poll::Ready(_) => thread_context::waits_for(WaitReason::Close),
             // A future that has waited completes even without budget, because a busy future that
             // is polled beside it could postpone it forever.
             Poll::Pending if state == WaiterState::Out => return Poll::Pending,

@@ -128,8 +128,8 @@ use crate::engine::{
         wake_list::WakeList,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -873,7 +873,7 @@ impl<R: Roomy> Future for AcquireRoom<'_, R> {
         if polled.is_ready() {
             unit.spend();
         } else {
-            current::waits_for(WaitReason::Room);
+            thread_context::waits_for(WaitReason::Room);
         }
         polled
     }

@@ -77,8 +77,8 @@ use crate::engine::{
         UnsafeCell, weakened,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -502,7 +502,7 @@ impl<T, H: Storage> Tx<T, H> {
         // Acquire: we see what the receiver did before it closed, as in `is_closed`.
         let now = core.word.load(Acquire);
         if now & CLOSED == 0 && core.register(Side::SENDER, now, cx.waker()).is_ok() {
-            current::waits_for(WaitReason::Close);
+            thread_context::waits_for(WaitReason::Close);
             return Poll::Pending;
         }
         unit.spend();
@@ -590,7 +590,7 @@ impl<T, H: Storage> Rx<T, H> {
         if now & ENDED == 0 {
             match core.register(Side::RECEIVER, now, cx.waker()) {
                 Ok(()) => {
-                    current::waits_for(WaitReason::Message);
+                    thread_context::waits_for(WaitReason::Message);
                     return Poll::Pending;
                 }
                 Err(seen) => now = seen,

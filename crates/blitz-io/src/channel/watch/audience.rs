@@ -44,8 +44,8 @@ use crate::{
             wake_list::WakeList,
         },
         work::{
-            current,
             task::{budget, timestamp::WaitReason},
+            thread_context,
         },
     },
 };
@@ -171,7 +171,7 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
             // only wait queue that it joins.
             if unsafe { enqueue(&mut waiters, waiter, (), cx.waker(), &mut spare) } {
                 drop(waiters);
-                current::waits_for(WaitReason::Close);
+                thread_context::waits_for(WaitReason::Close);
                 return Poll::Pending;
             }
             audience.clear_if_empty(&waiters);

@@ -18,7 +18,7 @@ use crate::engine::{
         Ordering::{AcqRel, Acquire, Relaxed},
         weakened, write,
     },
-    work::current::LockHeldGuard,
+    work::thread_context::LockHeldGuard,
 };
 
 /// The sending half of a watch channel.

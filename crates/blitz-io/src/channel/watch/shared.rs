@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 use super::{audience::Audience, wait_queues::WaitQueues};
 use crate::engine::{
     prim::{AtomicUsize, RwLock, RwLockReadGuard, read},
-    work::current::LockHeldGuard,
+    work::thread_context::LockHeldGuard,
 };
 
 /// Marker that makes the handles not `UnwindSafe`, as Tokio's are not.

@@ -19,10 +19,7 @@ use super::{Receiver, Sender, channel, wait_queues::WaitQueues};
 use crate::engine::{
     prim::thread,
     wait::test_waker::{CountingWaker, block_on},
-    work::{
-        current,
-        task::budget::{self, Budget},
-    },
+    work::task::budget::{self, Budget},
 };
 
 /// Creates a channel as if `versions` versions had been published before.
@@ -288,7 +285,7 @@ fn a_wait_for_that_waits_takes_no_budget_and_one_that_returns_takes_one() {
     let (sender, mut receiver) = channel(1);
     let counter = CountingWaker::new();
     budget::with_budget(Budget::Remaining(5), || {
-        let left = || current::with(|current| current.budget.get());
+        let left = || budget::remaining();
         let mut waits = pin!(receiver.wait_for(|value| *value == 2));
         assert!(poll(waits.as_mut(), &counter).is_pending());
         assert_eq!(left(), Budget::Remaining(5), "it has only looked");

@@ -72,8 +72,8 @@ use crate::{
             wake_list::WakeList,
         },
         work::{
-            current,
             task::{budget, timestamp::WaitReason},
+            thread_context,
         },
     },
 };
@@ -340,7 +340,7 @@ impl<'a, W: AsRef<WaitQueues>> Change<'a, W> {
                 return Poll::Ready(outcome);
             }
             if this.wait(cx, &at) {
-                current::waits_for(WaitReason::Message);
+                thread_context::waits_for(WaitReason::Message);
                 return Poll::Pending;
             }
         }

@@ -37,20 +37,24 @@ use super::preempt::{
     running::RunningPoll,
 };
 use super::{
-    pool::{Pool, current::spawner_number, find::SpinPolicy, stop::Alive},
+    pool::{Pool, find::SpinPolicy, held_core::spawner_number, stop::Alive},
     prim::{
         AtomicUsize, OnceLock, Ordering::Relaxed, clock::TimestampUnit, cpu::CpuClock, discard,
         lock, parker::Parker, thread,
     },
     threads::{ThreadConfig, ThreadMain, ThreadWrapper},
     work::{
-        current,
         task::{
-            budget::Budget,
+            budget::{self, Budget},
             cell::{Header, Label, Task},
             extra::Extra,
             handle::JoinHandle,
             poll,
+        },
+        thread_context::{
+            self,
+            blocking::BlockingPoolKey,
+            erased::{Erased, ErasedKey},
         },
     },
 };
@@ -129,7 +133,7 @@ impl<F: FnOnce() -> R, R> Future for BlockingJob<F> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
         // A job may block for as long as it likes; the caller of `poll` restores its own budget.
-        current::with(|current| current.budget.set(Budget::unlimited()));
+        budget::set(Budget::unlimited());
         let job = self.0.take().expect("a job is polled once");
         Poll::Ready(job())
     }
@@ -404,31 +408,23 @@ impl BlockingPool {
     /// Registers a thread of the pool, as its first act, before any user code: a hook may shut the
     /// runtime down, and the shutdown must know that this thread is one of those that are alive.
     fn enter(&self) {
-        current::with(|current| {
-            current.blocking_pool.set(std::ptr::from_ref(self).cast());
-            current.has_left_blocking_pool.set(false);
-        });
+        thread_context::blocking::set_pool(Erased::new(self));
     }
 
     /// Unregisters a thread that was started here, as its last act. Only then does it join others,
     /// because those may wait, in the destructor of a thread-local, for all threads that are alive.
     fn leave(&self, key: Key) {
-        current::with(|current| current.has_left_blocking_pool.set(true));
+        thread_context::blocking::set_left_pool();
         self.alive.remove();
         self.registry.mark_ended(key).into_iter().for_each(|over| over.join());
     }
 
     fn caller_kind(&self) -> CallerKind {
-        current::with(|current| {
-            if !std::ptr::eq(current.blocking_pool.get(), std::ptr::from_ref(self).cast()) {
-                return CallerKind::Outside;
-            }
-            if current.has_left_blocking_pool.get() {
-                CallerKind::AtEnd
-            } else {
-                CallerKind::Inside
-            }
-        })
+        let membership = thread_context::blocking::membership();
+        if !std::ptr::eq(membership.pool.get(), self) {
+            return CallerKind::Outside;
+        }
+        if membership.has_left { CallerKind::AtEnd } else { CallerKind::Inside }
     }
 
     /// Runs the spare work, if there is one, and then jobs and spare work for as long as the set
@@ -470,7 +466,7 @@ impl BlockingPool {
                 if spin_before_sleep(parker, &mut spin_policy) {
                     return ParkResult::Unparked;
                 }
-                if current::with(|current| current.stays.get()) {
+                if thread_context::blocking::stays() {
                     parker.park();
                     return ParkResult::Unparked;
                 }
@@ -730,14 +726,18 @@ impl SpareThreads for BlockingPool {
         self.enter();
         // A worker that lost its core stays until the runtime ends, as Tokio's workers do, because
         // a child process that it started may have requested to be killed when this thread ends.
-        current::with(|current| current.stays.set(true));
+        thread_context::blocking::set_stays();
         if self.thread_set.join() {
             self.work(None);
         }
         // The thread lives on as a thread of the worker pool, which joins it.
-        current::with(|current| current.blocking_pool.set(std::ptr::null()));
+        thread_context::blocking::set_pool(Erased::null());
         self.alive.remove();
     }
+}
+
+impl ErasedKey for BlockingPoolKey {
+    type Target = BlockingPool;
 }
 
 impl std::fmt::Debug for BlockingPool {

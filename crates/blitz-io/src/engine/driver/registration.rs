@@ -35,8 +35,8 @@ use super::{
 use crate::engine::{
     prim::{AtomicBool, Ordering::Relaxed, weakened},
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -326,7 +326,7 @@ impl Registration {
 #[inline]
 fn note_if_pending<T>(polled: Poll<T>) -> Poll<T> {
     if polled.is_pending() {
-        current::waits_for(WaitReason::Event);
+        thread_context::waits_for(WaitReason::Event);
     }
     polled
 }

@@ -34,7 +34,7 @@
 //! - *Suspended in one place*: a fiber is suspended by `suspend` below and by nothing else, and
 //!   only on its own stack, outside of other tasks, sets of local tasks, jobs of fork-join and
 //!   `block_on`: all code that keeps a pointer to its own frame in a thread-local word. Nor is it
-//!   suspended under a lock of ours under which user code runs (`current::LockHeldGuard`).
+//!   suspended under a lock of ours under which user code runs (`thread_context::LockHeldGuard`).
 //! - *Given up*: the future's memory, in the task's cell, is reused after the fiber was abandoned.
 //!   So code on the fiber's stack must get no reference into it that it could pass to another
 //!   thread. The waker that futures see is on the stack.
@@ -68,9 +68,17 @@ use crate::engine::{
     preempt::stall::write_lines,
     prim::{clock::TimestampUnit, is_panicking},
     work::{
-        current::{self, StackContext},
         scopes::SuspendedScopes,
-        task::{budget::Budget, cell::Header},
+        task::{
+            budget::{self, Budget},
+            cell::Header,
+        },
+        thread_context::{
+            self,
+            erased::{Erased, ErasedKey},
+            fiber::FiberKey,
+            stack::StackContext,
+        },
     },
 };
 
@@ -121,7 +129,7 @@ enum FiberStage<F, R> {
 }
 
 /// The part of the future that code on the fiber's stack and the carrier both access.
-struct FiberFrame {
+pub(crate) struct FiberFrame {
     queue: Arc<FiberQueue>,
     yielder: Cell<*const Yielder<ResumeKind, ()>>,
     /// A clone of the task's own waker, which stays valid for longer than that of one poll, because
@@ -322,9 +330,13 @@ where
     }
 }
 
+impl ErasedKey for FiberKey {
+    type Target = FiberFrame;
+}
+
 impl FiberFrame {
     fn init_record(&self, stack: &FiberStack) {
-        let task = current::task().expect("a fiber is polled as a task");
+        let task = thread_context::task().expect("a fiber is polled as a task");
         // SAFETY: a task is alive while it is current.
         let (header, name) = unsafe { (task.as_ref(), Header::name(task)) };
         self.task.set(Some(task));
@@ -343,14 +355,13 @@ impl FiberFrame {
         self.since.set(TimestampUnit::Millis.now());
         // The first time, the fiber starts with a copy of the carrier's words.
         let mut words = self.words.get().unwrap_or_else(StackContext::of_new_stack);
-        words.fiber = ptr::from_ref(self).cast();
         let record = self.record.get().expect("it has begun");
-        words.stack = ptr::from_ref(record).cast();
-        words.stack_bounds = (record.guard.end, record.guard.end + record.room);
+        let bounds = (record.guard.end, record.guard.end + record.room);
+        words.set_fiber(Erased::new(self), Erased::new(record), bounds);
         let outside = words.exchange();
         self.scopes.get().put_back();
         if self.unlimited.get() {
-            current::with(|current| current.budget.set(Budget::unlimited()));
+            budget::set(Budget::unlimited());
         }
         outside
     }
@@ -359,10 +370,8 @@ impl FiberFrame {
         self.scopes.set(SuspendedScopes::take());
         // Not null only if the fiber has ended and leaked its guard of a `LocalSet`, which must not
         // apply to the other fibers.
-        current::with(|current| {
-            current.local.set(ptr::null());
-            self.unlimited.set(current.budget.get() == Budget::unlimited());
-        });
+        thread_context::local::set_innermost(Erased::null());
+        self.unlimited.set(budget::remaining() == Budget::unlimited());
         self.words.set(Some(outside.exchange()));
     }
 
@@ -397,7 +406,7 @@ impl FiberFrame {
     /// Returns true if the fiber has run for a slice. If this thread is watched, the monitor's mark
     /// shows that in time; if it is not, or the system had no thread for a monitor, the clock does.
     fn is_overdue(&self) -> bool {
-        current::with(|current| current.is_overdue())
+        thread_context::is_overdue()
             || TimestampUnit::Millis.now().wrapping_sub(self.since.get()) >= self.slice
     }
 
@@ -422,7 +431,7 @@ impl FiberFrame {
     fn begin_wait(&self) {
         self.check();
         if self.must_end() {
-            current::set_yielded();
+            thread_context::set_yielded();
             self.suspend();
         }
         self.waits.set(self.waits.get().wrapping_add(1));
@@ -479,25 +488,22 @@ impl CannotSuspend {
 
 /// Returns the fiber that this is called on, if it can be suspended here.
 fn current_frame<'a>() -> Result<&'a FiberFrame, CannotSuspend> {
-    let (fiber, stack, local, locks, task) = current::with(|current| {
-        let (fiber, stack) = (current.fiber.get(), current.stack.get());
-        (fiber, stack, current.local.get(), current.locks.get(), current::task())
-    });
+    let state = thread_context::fiber::suspend_state();
     // SAFETY: the frame is alive while its stack is in use, and the caller runs on that stack.
-    let Some(frame) = (unsafe { fiber.cast::<FiberFrame>().as_ref() }) else {
-        return Err(if stack.is_null() {
-            CannotSuspend::NoFiber
-        } else {
+    let Some(frame) = (unsafe { state.fiber.get().as_ref() }) else {
+        return Err(if state.is_on_stack {
             CannotSuspend::InBlockOn
+        } else {
+            CannotSuspend::NoFiber
         });
     };
-    if !local.is_null() {
+    if state.is_in_local_set {
         return Err(CannotSuspend::InLocalSet);
     }
-    if task != frame.task.get() {
+    if state.task != frame.task.get() {
         return Err(CannotSuspend::InTask);
     }
-    if locks != 0 {
+    if state.locks != 0 {
         return Err(CannotSuspend::InLock);
     }
     #[cfg(feature = "parallel")]
@@ -562,7 +568,7 @@ pub(crate) fn checkpoint() {
     }
     frame.check();
     if frame.must_end() || frame.is_overdue() {
-        current::set_yielded();
+        thread_context::set_yielded();
         frame.suspend();
     }
 }

@@ -28,8 +28,8 @@ use super::{
     },
     threads::{ThreadConfig, ThreadHandle, ThreadMain, ThreadWrapper},
     work::{
-        current::{self, CountingYields},
         task::{cell::Label, extra::Extra, handle::JoinHandle, trace},
+        thread_context::{self, CountingYields},
     },
 };
 
@@ -153,7 +153,7 @@ impl Fibers {
         // Relaxed: any number will do.
         let first = self.next.fetch_add(1, Relaxed) % started;
         let below = u32::try_from(started).expect("the builder bounds the carriers");
-        let second = current::random_below(below) as usize;
+        let second = thread_context::random_below(below) as usize;
         let [first, second] =
             [first, second].map(|index| self.queues[index].get().expect("it was counted"));
         if second.alive() < first.alive() { second } else { first }

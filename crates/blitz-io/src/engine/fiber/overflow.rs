@@ -35,11 +35,17 @@
 
 use std::{mem::MaybeUninit, ops::Range, panic::Location, ptr};
 
-use crate::engine::{prim::OnceLock, work::current};
+use crate::engine::{
+    prim::OnceLock,
+    work::thread_context::{
+        erased::ErasedKey,
+        fiber::{self, StackRecordKey},
+    },
+};
 
 /// Data that the handler reads about the fiber that the thread runs.
 #[derive(Debug, Clone)]
-pub(super) struct OverflowRecord {
+pub(crate) struct OverflowRecord {
     pub(super) guard: Range<usize>,
     pub(super) room: usize,
     /// The text of the name, which the fiber's task keeps alive; null if the fiber has no name.
@@ -123,7 +129,7 @@ extern "C" fn on_fault(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    let record = current::with(|current| current.stack.get()).cast::<OverflowRecord>();
+    let record = fiber::stack_record().get();
     // SAFETY: the record is alive while the thread runs on the stack that it describes, and the
     // system passes a valid `info` (obligation 1 of `is_sent` and of `pass_on`).
     unsafe {
@@ -189,6 +195,10 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
             libc::raise(signal);
         }
     }
+}
+
+impl ErasedKey for StackRecordKey {
+    type Target = OverflowRecord;
 }
 
 impl OverflowRecord {

@@ -69,7 +69,6 @@ use crate::engine::{
     },
     queue::{Chain, injector::Injector},
     work::{
-        current::{self, BlockingPolicy},
         task::{
             arena::{Arena, Origin, Schedule},
             cell::{Label, Task},
@@ -78,6 +77,7 @@ use crate::engine::{
             hooks::{self, Hooks},
             poll,
         },
+        thread_context::{self, blocking::BlockingPolicy},
     },
 };
 
@@ -259,7 +259,7 @@ impl FiberQueue {
         self.begin();
         // A fiber that blocks makes the other fibers wait, so it may not `block_on`, only block in
         // place.
-        current::with(|current| current.blocking.set(BlockingPolicy::InPlace));
+        thread_context::blocking::set_policy(BlockingPolicy::InPlace);
         while !self.is_stopping() {
             if !self.turn(watched) {
                 // The thread may sleep for a long time, so freed cells are collected first.
@@ -270,7 +270,7 @@ impl FiberQueue {
         }
         watched.into_iter().for_each(WatchedCarrier::set_idle);
         self.end();
-        current::with(|current| current.blocking.set(BlockingPolicy::Allowed));
+        thread_context::blocking::set_policy(BlockingPolicy::Allowed);
     }
 
     /// Notes that a stack of this queue is leaked, so that the carrier must not end.
@@ -288,7 +288,7 @@ impl FiberQueue {
 
     fn begin(&self) {
         // Relaxed: other threads only find that it is not their number.
-        self.owner.store(current::thread(), Relaxed);
+        self.owner.store(thread_context::thread(), Relaxed);
     }
 
     /// Polls some of the queued tasks; returns `false` if there were none.
@@ -391,7 +391,7 @@ impl FiberQueue {
     fn is_carrier(&self) -> bool {
         // Relaxed: the carrier itself wrote the number, and for all other threads any other number
         // will do.
-        self.owner.load(Relaxed) == current::thread() || weakened!("fiber_queue_owner_check")
+        self.owner.load(Relaxed) == thread_context::thread() || weakened!("fiber_queue_owner_check")
     }
 
     /// Calls `f` with the carrier's queue; `f` must not call user code.

@@ -63,8 +63,8 @@ use crate::engine::{
     },
     wait::waker_cell::WakerCell,
     work::{
-        current::waits_for,
         task::{budget, timestamp::WaitReason},
+        thread_context::waits_for,
     },
 };
 

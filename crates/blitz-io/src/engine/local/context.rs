@@ -8,12 +8,19 @@
 use std::{cell::Cell, marker::PhantomData, ptr};
 
 use super::Local;
-use crate::engine::work::current;
+use crate::engine::work::thread_context::{
+    erased::{Erased, ErasedKey},
+    local::{self, SetLinkKey},
+};
 
 /// One entered set, and the link to the set that was entered before it.
-struct SetLink {
+pub(crate) struct SetLink {
     set: *const Local,
     outer: Cell<*const SetLink>,
+}
+
+impl ErasedKey for SetLinkKey {
+    type Target = SetLink;
 }
 
 /// Returns the set that was entered last on this thread.
@@ -67,7 +74,7 @@ impl Drop for EnteredSet {
 
 /// Returns the innermost link of this thread, or null.
 fn innermost() -> *const SetLink {
-    current::with(|current| current.local.get()).cast()
+    local::innermost().get()
 }
 
 /// Puts a link in front of the chain of this thread.
@@ -75,7 +82,7 @@ fn innermost() -> *const SetLink {
 /// # Safety
 /// 1. The link stays where it is, and its set alive, until `UnlinkOnDrop` has removed it.
 unsafe fn enter(link: *const SetLink) {
-    current::with(|current| current.local.set(link.cast()));
+    local::set_innermost(Erased::new(link));
 }
 
 /// Guard that removes a link from the chain, wherever it is by now.
@@ -87,7 +94,7 @@ impl Drop for UnlinkOnDrop {
         // so it is alive.
         let outer = unsafe { &*self.0 }.outer.get();
         if ptr::eq(innermost(), self.0) {
-            current::with(|current| current.local.set(outer.cast()));
+            local::set_innermost(Erased::new(outer));
             return;
         }
         let mut link = innermost();

@@ -59,7 +59,6 @@ use super::{
     prim::{UnsafeCell, clock::TimestampUnit, weakened},
     queue::{Chain, injector::Injector},
     work::{
-        current::{self, BlockingPolicy},
         task::{
             arena::{Arena, Origin, Schedule},
             cell::{Label, Task},
@@ -67,6 +66,7 @@ use super::{
             handle::JoinHandle,
             poll,
         },
+        thread_context::{self, blocking::BlockingPolicy},
     },
 };
 
@@ -158,7 +158,7 @@ impl Local {
             drivers: 0,
         };
         let shared = Arc::new(Shared {
-            owner: current::thread(),
+            owner: thread_context::thread(),
             arrivals: Injector::new(),
             notifier: LocalNotifier::new(),
             state: UnsafeCell::new(state),
@@ -378,14 +378,14 @@ impl Local {
         impl Drop for RestoreRunning<'_> {
             fn drop(&mut self) {
                 self.set.state(|state| state.running = self.running);
-                current::with(|current| current.blocking.set(self.blocking));
+                thread_context::blocking::set_policy(self.blocking);
             }
         }
         let running = self.state(|state| std::mem::replace(&mut state.running, true));
-        let blocking = current::with(|current| current.blocking.get());
+        let blocking = thread_context::blocking::policy();
         let _restore = RestoreRunning { set: self, running, blocking };
         if blocking != BlockingPolicy::Allowed {
-            current::with(|current| current.blocking.set(BlockingPolicy::Forbidden));
+            thread_context::blocking::set_policy(BlockingPolicy::Forbidden);
         }
         context::within(self, f)
     }
@@ -447,7 +447,7 @@ impl Shared {
 
     /// Returns true if the calling thread is the set's thread.
     fn is_owner_thread(&self) -> bool {
-        self.owner == current::thread() || weakened!("local_owner_check")
+        self.owner == thread_context::thread() || weakened!("local_owner_check")
     }
 }
 

@@ -34,7 +34,7 @@ use crate::engine::{
 
 /// The right to run tasks, with everything that belongs to it alone.
 ///
-/// The thread that holds a core reaches it through [`super::current::with_core`], for a few steps
+/// The thread that holds a core reaches it through [`super::held_core::with_core`], for a few steps
 /// at a time; no reference to a core may live across a poll.
 pub(crate) struct Core {
     /// Keeps the core on cache lines of its own, because its neighbour in memory is likely the next

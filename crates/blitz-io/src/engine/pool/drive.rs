@@ -26,8 +26,7 @@ use std::{
 use super::{
     Pool,
     core::Core,
-    current,
-    current::CoreGuard,
+    held_core::{self, CoreGuard},
     park,
     poller::{self, Maintenance},
     stop, timing,
@@ -42,12 +41,11 @@ use crate::engine::{
         weakened,
     },
     work::{
-        current as thread_context,
-        current::{BlockingPolicy, CountingYields, LeaseGuard},
         task::{
             arena,
             budget::{self, Budget},
         },
+        thread_context::{CountingYields, LeaseGuard},
     },
 };
 
@@ -364,14 +362,14 @@ impl DrivenCore {
             // together with it, as on Tokio, and tasks that yield do not starve it.
             let mut ran = 0;
             while ran < self.pool.config.tick_polls {
-                let next = current::with_core(|core| {
+                let next = held_core::with_core(|core| {
                     let next = core.next().or_else(|| core.next_deferred(root.is_woken()));
                     Some((next?, core.clock.now_ms()))
                 });
                 let Some((task, now)) = next else { break };
                 self.set_busy();
                 if timing::run(&self.pool, task, now) {
-                    current::with_core(|core| core.counters().completed.add(1));
+                    held_core::with_core(|core| core.counters().completed.add(1));
                     // A task that panicked has completed, so this is checked only then.
                     if self.pool.unhandled.has_happened() {
                         self.end();
@@ -381,8 +379,8 @@ impl DrivenCore {
                 ran += 1;
                 self.maintain_if(Core::take_maintenance_due);
             }
-            current::with_core(Core::undefer);
-            if current::with_core(Core::take_tick) {
+            held_core::with_core(Core::undefer);
+            if held_core::with_core(Core::take_tick) {
                 arena::sweep_held_arena();
             }
             if ran == 0 && root.is_woken() {
@@ -392,9 +390,9 @@ impl DrivenCore {
             } else if ran < self.pool.config.tick_polls && !root.is_woken() {
                 self.set_idle();
                 park::park(&self.pool, 0, || root.is_woken());
-                // A worker that was reserved for work counts as searching; there is no other worker
-                // to wake.
-                current::with_core(|core| {
+                // A worker that was reserved for work counts as searching; there is no other
+                // worker to wake.
+                held_core::with_core(|core| {
                     if std::mem::take(&mut core.searching) {
                         let _ = core.pool.idle.stop_searching();
                     }
@@ -407,7 +405,7 @@ impl DrivenCore {
 impl DrivenCore {
     /// Polls the driver and fires timers, if `is_due` returns true.
     fn maintain_if(&self, is_due: impl FnOnce(&mut Core) -> bool) {
-        if current::with_core(is_due) {
+        if held_core::with_core(is_due) {
             poller::maintain(&self.pool, 0, Maintenance::BetweenTasks);
         }
     }
@@ -441,48 +439,6 @@ impl Drop for DrivenCore {
         if let Some(guard) = self.guard.take() {
             self.pool.free_cores.put_back(guard.release());
         }
-    }
-}
-
-/// Guard that marks this thread as one that must not block, until it is dropped.
-///
-/// A fiber on it may not leave its stack either, because a thread that blocks runs the tasks of
-/// others, or has them wait for it.
-pub(crate) struct NoBlocking {
-    before: BlockingPolicy,
-    #[cfg(feature = "fiber")]
-    fiber: *const (),
-}
-
-impl NoBlocking {
-    /// Marks the thread; returns `None` if it is marked already. `kind` says what `block_in_place`
-    /// may do.
-    pub(crate) fn enter(kind: BlockingPolicy) -> Option<Self> {
-        thread_context::with(|current| {
-            if current.blocking.get() != BlockingPolicy::Allowed {
-                return None;
-            }
-            Some(Self {
-                before: current.blocking.replace(kind),
-                #[cfg(feature = "fiber")]
-                fiber: current.fiber.replace(std::ptr::null()),
-            })
-        })
-    }
-
-    /// Returns true if this thread may block now.
-    pub(crate) fn is_allowed_to_block() -> bool {
-        thread_context::with(|current| current.blocking.get() == BlockingPolicy::Allowed)
-    }
-}
-
-impl Drop for NoBlocking {
-    fn drop(&mut self) {
-        thread_context::with(|current| {
-            current.blocking.set(self.before);
-            #[cfg(feature = "fiber")]
-            current.fiber.set(self.fiber);
-        });
     }
 }
 

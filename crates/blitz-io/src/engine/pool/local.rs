@@ -33,17 +33,17 @@
 
 use std::{future::Future, sync::Arc};
 
-use super::{Pool, current};
+use super::{Pool, held_core};
 use crate::engine::{
     prim::OnceLock,
     work::{
-        current::thread,
         task::{
             arena::{Arena, Origin},
             cell::Label,
             extra::Extra,
             handle::JoinHandle,
         },
+        thread_context::thread,
     },
 };
 
@@ -109,10 +109,10 @@ impl Pool {
         label: Label<X>,
     ) -> Result<JoinHandle<F::Output>, RefusedLocal<F, X>> {
         assert!(self.is_owner_thread(), "a local task was spawned on another thread");
-        let header = if current::holds_core_of(self) {
+        let header = if held_core::holds_core_of(self) {
             // SAFETY: this thread holds the core, and so its arena.
-            let (task, header) = unsafe { Arena::spawn(current::arena(), future, label) };
-            current::with_core(|core| core.counters().spawned.add(1));
+            let (task, header) = unsafe { Arena::spawn(held_core::arena(), future, label) };
+            held_core::with_core(|core| core.counters().spawned.add(1));
             self.place_new(task);
             header
         } else {

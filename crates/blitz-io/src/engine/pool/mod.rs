@@ -8,7 +8,7 @@
 //! [`place`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and which
 //! are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and
 //! [`preempt`](super::preempt) sees that no task is stuck behind a poll that does not end.
-//! [`current`] is how code inside a poll reaches the core of its thread; [`counters`] are the
+//! [`held_core`] is how code inside a poll reaches the core of its thread; [`counters`] are the
 //! metrics of each core.
 
 use std::{
@@ -37,11 +37,11 @@ use super::{
         lock,
         pad::CachePadded,
         rng::Seeds,
+        thread_number,
     },
     queue::injector::Injector,
     threads::{Hook, ThreadConfig, ThreadHandle, ThreadMain, ThreadWrapper},
     work::{
-        current::Inside,
         task::{
             arena::{Arena, Origin, Schedule},
             cell::{Header, Label, Task},
@@ -49,11 +49,12 @@ use super::{
             handle::JoinHandle,
             hooks::{self, Hooks},
         },
+        thread_context::{self, Inside},
     },
 };
 
 pub(crate) mod core;
-pub(crate) mod current;
+pub(crate) mod held_core;
 pub(crate) mod lifo;
 pub(crate) mod worker;
 pub(crate) mod drive;
@@ -65,6 +66,7 @@ pub(crate) mod idle;
 pub(crate) mod keep_up;
 pub(crate) mod poller;
 pub(crate) mod park;
+pub(crate) mod starting;
 pub(crate) mod stop;
 pub(crate) mod claimed;
 
@@ -301,7 +303,7 @@ impl Pool {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
         if self.started.get().is_none() {
             // A user's function that names threads may spawn, and so call this function again.
-            let Some(_starting) = current::StartingPool::new(self) else { return Ok(()) };
+            let Some(_starting) = starting::StartingPool::new(self) else { return Ok(()) };
             let names = self.config.thread_config.names(self.config.workers)?;
             self.started.get_or_init(|| self.start_threads(names));
         }
@@ -331,7 +333,7 @@ impl Pool {
     /// inside `start`: its task waits in the injector.
     fn must_start(&self) -> bool {
         let started = matches!(self.started.get(), Some(Ok(())));
-        self.config.threaded && !started && !current::is_starting(self)
+        self.config.threaded && !started && !starting::is_starting(self)
     }
 
     fn start_threads(self: &Arc<Self>, names: Vec<String>) -> Result<(), StartFailure> {
@@ -386,10 +388,11 @@ impl Pool {
         F::Output: Send + 'static,
         X: Extra,
     {
-        let inside = current::inside();
+        let inside = thread_context::inside();
         // SAFETY: `core_of` returned this thread's core, and the borrow ends before the allocator
         // is called, which may be a user's.
-        let Some(arena) = current::core_of(self).map(|core| unsafe { core.as_ref() }.arena) else {
+        let Some(arena) = held_core::core_of(self).map(|core| unsafe { core.as_ref() }.arena)
+        else {
             drop(inside);
             return self.spawn_outside(future, label);
         };
@@ -407,13 +410,13 @@ impl Pool {
         // SAFETY: this thread holds the core, and so its arena.
         let (task, header) = unsafe { Arena::spawn(arena, future, label) };
         if self.config.hooks.is_some() {
-            current::with_core(|core| core.counters().spawned.add(1));
+            held_core::with_core(|core| core.counters().spawned.add(1));
             drop(inside);
             self.clone().place_hooked(task);
             // SAFETY: `header` is the join reference of a new task with this output.
             return Ok(unsafe { JoinHandle::new(header) });
         }
-        current::with_core(|core| {
+        held_core::with_core(|core| {
             core.counters().spawned.add(1);
             core.place(task, Origin::Spawned);
         });
@@ -440,7 +443,7 @@ impl Pool {
             });
         }
         let (task, header) = {
-            let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_ARENAS]);
+            let mut outside = lock(&self.outside[thread_number() % OUTSIDE_ARENAS]);
             if outside.refuses_spawns(self) {
                 return Err(RefusedSpawn {
                     future,
@@ -469,7 +472,7 @@ impl Pool {
         if self.config.hooks.is_some() {
             self.clone().place_hooked(task);
         } else {
-            current::with_core(|core| core.place(task, Origin::Spawned));
+            held_core::with_core(|core| core.place(task, Origin::Spawned));
         }
     }
 
@@ -497,13 +500,13 @@ impl Pool {
         F::Output: Send + 'static,
         X: Extra,
     {
-        let inside = current::inside();
-        if current::holds_core_of(self) {
+        let inside = thread_context::inside();
+        if held_core::holds_core_of(self) {
             // SAFETY: this thread holds the core, and so its arena.
-            return unsafe { Arena::spawn(current::arena(), future, label) };
+            return unsafe { Arena::spawn(held_core::arena(), future, label) };
         }
         drop(inside);
-        let mut outside = lock(&self.outside[current::thread_number() % OUTSIDE_ARENAS]);
+        let mut outside = lock(&self.outside[thread_number() % OUTSIDE_ARENAS]);
         if outside.closed {
             drop(outside);
             return self.make_alone(future, label);
@@ -549,9 +552,9 @@ impl Pool {
     /// holds none.
     #[inline(always)]
     fn place_here(&self, task: Task, origin: Origin, inside: Inside) {
-        match current::core_of(self) {
-            // SAFETY: obligation 1 of `place_and_end`: the core stays this thread's while `inside`
-            // lives, and nothing of it is borrowed.
+        match held_core::core_of(self) {
+            // SAFETY: obligation 1 of `place_and_end`: the core stays this thread's while
+            // `inside` lives, and nothing of it is borrowed.
             Some(core) => unsafe { Core::place_and_end(core, task, origin, inside) },
             None => {
                 drop(inside);
@@ -574,7 +577,7 @@ impl Pool {
 
 impl Schedule for Pool {
     fn place(&self, task: Task, origin: Origin) {
-        self.place_here(task, origin, current::inside());
+        self.place_here(task, origin, thread_context::inside());
     }
 
     fn place_inside(&self, task: Task, origin: Origin, inside: Inside) {

@@ -38,7 +38,7 @@ use super::poller::wait_for_events;
 use super::{
     Pool,
     core::Remote,
-    current,
+    held_core,
     idle::SelfWoken,
     keep_up,
     poller::{self, DriverTurn, Maintenance, PoolDrivers},
@@ -92,19 +92,19 @@ impl PollerUsefulness {
 pub(crate) fn park(pool: &Pool, index: usize, is_wanted: impl Fn() -> bool) {
     // Cells of this core that other threads have freed must not wait for as long as we sleep.
     arena::sweep_held_arena();
-    if !current::holds_core_of(pool) {
+    if !held_core::holds_core_of(pool) {
         return;
     }
     if slept_shortly(pool, index) {
         return;
     }
     run_hook(pool.config.on_park.as_ref());
-    if !current::holds_core_of(pool) {
+    if !held_core::holds_core_of(pool) {
         return;
     }
-    // The hook and the values that the sweep dropped are user code, which may have placed a task on
-    // this core, where no other worker will find it.
-    let was_searching = current::with_core(|core| {
+    // The hook and the values that the sweep dropped are user code, which may have placed a task
+    // on this core, where no other worker will find it.
+    let was_searching = held_core::with_core(|core| {
         core.before_park();
         if core.has_own_tasks() {
             return None;
@@ -120,10 +120,10 @@ pub(crate) fn park(pool: &Pool, index: usize, is_wanted: impl Fn() -> bool) {
         woken
     });
     run_hook(pool.config.on_unpark.as_ref());
-    if !current::holds_core_of(pool) {
+    if !held_core::holds_core_of(pool) {
         return;
     }
-    current::with_core(|core| {
+    held_core::with_core(|core| {
         core.searching |= woken == Some(WokenFor::Work);
         core.after_park();
     });
@@ -132,15 +132,15 @@ pub(crate) fn park(pool: &Pool, index: usize, is_wanted: impl Fn() -> bool) {
 /// Takes a short sleep instead of falling asleep, and returns true, if this is the only searcher
 /// and it found only cores that keep up with their queues.
 fn slept_shortly(pool: &Pool, index: usize) -> bool {
-    let is_due = current::with_core(|core| {
+    let is_due = held_core::with_core(|core| {
         let is_due = core.searching && core.keep_up != 0 && !pool.idle.has_other_searchers();
         // A value that the sweep dropped may have placed a task here.
         is_due && !core.has_own_tasks()
     });
     if is_due {
-        current::with_core(|core| core.before_park());
+        held_core::with_core(|core| core.before_park());
         keep_up::sleep_shortly(pool, index);
-        current::with_core(|core| core.after_park());
+        held_core::with_core(|core| core.after_park());
     }
     is_due
 }

@@ -51,7 +51,7 @@
 #[cfg(feature = "net")]
 use std::time::Duration;
 
-use super::{Pool, current};
+use super::{Pool, held_core};
 #[cfg(feature = "net")]
 use crate::engine::driver::{Driver, TurnGuard};
 #[cfg(feature = "time")]
@@ -297,7 +297,7 @@ pub(crate) enum Maintenance<'a> {
 /// holds core `index` and is awake; tasks that become runnable go to that core.
 pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) {
     if !matches!(maintenance, Maintenance::NewThread) {
-        current::with_core(|core| core.begin_batch());
+        held_core::with_core(|core| core.begin_batch());
     }
     #[cfg(feature = "net")]
     if let Some(driver) = pool.drivers.driver() {
@@ -310,8 +310,8 @@ pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) 
                 if events > 0 { turn.dispatch() } else { 0 }
             }),
         };
-        if current::holds_core_of(pool) {
-            current::with_core(|core| core.expects_events = events > 0);
+        if held_core::holds_core_of(pool) {
+            held_core::with_core(|core| core.expects_events = events > 0);
         }
     }
     #[cfg(not(feature = "net"))]
@@ -320,8 +320,8 @@ pub(crate) fn maintain(pool: &Pool, index: usize, maintenance: Maintenance<'_>) 
     pool.drivers.fire(index);
     let _ = index;
     // User wakers ran, and may have handed the core off.
-    if current::holds_core_of(pool) {
-        current::with_core(|core| core.end_batch());
+    if held_core::holds_core_of(pool) {
+        held_core::with_core(|core| core.end_batch());
     }
 }
 

@@ -590,7 +590,7 @@ pub(crate) mod tests {
     use std::{panic::Location, sync::Arc as Plain};
 
     use crate::engine::{
-        pool::{Config, Pool, current::CoreGuard, drive},
+        pool::{Config, Pool, drive, held_core::CoreGuard},
         prim::{Arc, ids::Tally, model, thread},
         threads::ThreadConfig,
         work::task::cell::Label,

@@ -6,12 +6,12 @@
 
 use std::time::Instant;
 
-use super::{Pool, core::Core, current};
+use super::{Pool, core::Core, held_core};
 use crate::engine::{
     prim::clock::TimestampUnit,
     work::{
-        current as thread_context,
         task::{cell::Task, poll},
+        thread_context,
     },
 };
 
@@ -30,9 +30,9 @@ fn run_timed(pool: &Pool, task: Task) -> bool {
     let now = unit.now();
     if unit == TimestampUnit::Micros {
         let waited = unit.elapsed(now, task.since());
-        if current::holds_core_of(pool) {
+        if held_core::holds_core_of(pool) {
             let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-            current::with_core(|core| core.record_latency(waited_ns));
+            held_core::with_core(|core| core.record_latency(waited_ns));
         }
         thread_context::set_latency(Some(waited));
     }
@@ -41,10 +41,10 @@ fn run_timed(pool: &Pool, task: Task) -> bool {
     // The latency is left over if the task was cancelled instead of being polled.
     thread_context::set_latency(None);
     let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    // Only the holder of a core writes to its histograms; a poll that handed its core off has none
-    // to write to, and is left out.
-    if current::holds_core_of(pool) {
-        current::with_core(|core| core.record_poll(took_ns));
+    // Only the holder of a core writes to its histograms; a poll that handed its core off has
+    // none to write to, and is left out.
+    if held_core::holds_core_of(pool) {
+        held_core::with_core(|core| core.record_poll(took_ns));
     }
     completed
 }

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use super::{
     Pool,
     core::Core,
-    current::{self, CoreGuard},
+    held_core::{self, CoreGuard},
     park,
     poller::{self, Maintenance},
     stop, timing,
 };
 use crate::engine::preempt::WatchRecord;
 use crate::engine::work::{
-    current as thread_context,
-    current::{BlockingPolicy, LeaseGuard, SeededRngGuard},
     task::{
         arena::{self, Origin},
         cell::Task,
         poll::place,
     },
+    thread_context::{self, LeaseGuard, SeededRngGuard, blocking::BlockingPolicy},
 };
 
 /// The reason why a thread is no longer a worker.
@@ -104,7 +103,7 @@ fn set_busy(pool: &Arc<Pool>, watch_record: Option<&WatchRecord>) {
 fn lost(pool: &Pool, completed: bool) -> End {
     // Another thread writes the core's counters now, so this goes to the shared ones.
     pool.outside_counters.stopped(u64::from(completed));
-    thread_context::with(|current| current.blocking.set(BlockingPolicy::Allowed));
+    thread_context::blocking::set_policy(BlockingPolicy::Allowed);
     End::CoreLost
 }
 
@@ -113,7 +112,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     core.count_as_awake();
     let pool = core.pool.clone();
     let index = core.index;
-    thread_context::with(|current| current.blocking.set(BlockingPolicy::InPlace));
+    thread_context::blocking::set_policy(BlockingPolicy::InPlace);
     let _seeded = pool.seeds.as_ref().map(|seeds| SeededRngGuard::new(&seeds.worker(index)));
     let watch_record = WatchRecord::begin(&pool, index);
     // SAFETY: obligation 1 of `LeaseGuard::new`: the lease outlives this value, because the watch
@@ -126,7 +125,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         // Events that waited while no thread held the core are handled before anything else.
         poller::maintain(&pool, index, Maintenance::NewThread);
         // User wakers ran, and may have handed the core off.
-        if !current::holds_core_of(&pool) {
+        if !held_core::holds_core_of(&pool) {
             return lost(&pool, false);
         }
     }
@@ -134,13 +133,13 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     let mut is_idle = watch_record.is_some();
     let mut completed = false;
     while !pool.is_stopping() {
-        let (next, tick, maintain, now) = current::with_core(|core| {
+        let (next, tick, maintain, now) = held_core::with_core(|core| {
             core.counters().completed.add(u64::from(completed));
             (find(core), core.take_tick(), core.take_maintenance_due(), core.clock.now_ms())
         });
         if tick {
             arena::sweep_held_arena();
-            if !current::holds_core_of(&pool) {
+            if !held_core::holds_core_of(&pool) {
                 // The sweep dropped a user's value, which has ended the pool and this task.
                 return lost(&pool, false);
             }
@@ -148,7 +147,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         if maintain {
             poller::maintain(&pool, index, Maintenance::BetweenTasks);
             // User wakers ran, and may have handed the core off.
-            if !current::holds_core_of(&pool) {
+            if !held_core::holds_core_of(&pool) {
                 if let NextStep::Run(task) = next {
                     place(task, Origin::Yielded);
                 }
@@ -172,14 +171,14 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
                 false
             }
         };
-        if !current::holds_core_of(&pool)
+        if !held_core::holds_core_of(&pool)
             && !take_core_back(&pool, watch_record.as_deref(), &mut is_idle)
         {
             return lost(&pool, completed);
         }
     }
-    current::with_core(|core| core.counters().completed.add(u64::from(completed)));
+    held_core::with_core(|core| core.counters().completed.add(u64::from(completed)));
     stop::end_core(guard.release());
-    thread_context::with(|current| current.blocking.set(BlockingPolicy::Allowed));
+    thread_context::blocking::set_policy(BlockingPolicy::Allowed);
     End::Stopped
 }

@@ -18,7 +18,10 @@ use std::{
 use super::{Pool, WatchRecord, WatchedPool};
 use crate::engine::{
     prim::lock,
-    work::current::{self as words, LeaseGuard},
+    work::thread_context::{
+        self, LeaseGuard, WatchedBlockOnKey,
+        erased::{Erased, ErasedKey},
+    },
 };
 
 /// Number of slots. A program has one thread that runs a `LocalSet`, or one for each core; picked.
@@ -40,6 +43,10 @@ struct BlockOnSlot {
     number: usize,
 }
 
+impl ErasedKey for WatchedBlockOnKey {
+    type Target = WatchedBlockOn<'static>;
+}
+
 impl<'a> WatchedBlockOn<'a> {
     /// Creates the record of a `block_on` that may be watched. Returns `None` if the pool is not
     /// watched.
@@ -51,9 +58,9 @@ impl<'a> WatchedBlockOn<'a> {
     /// Makes this the `block_on` that sets of local tasks on this thread notify, until the returned
     /// guard is dropped.
     pub(crate) fn attach(&self) -> LocalTasksGuard<'_, 'a> {
-        let this = std::ptr::from_ref(self).cast();
+        let this = Erased::new(std::ptr::from_ref(self).cast());
         LocalTasksGuard {
-            before: words::with(|current| current.watched_block_on.replace(this)),
+            before: thread_context::replace_watched_block_on(this),
             watched_block_on: self,
         }
     }
@@ -91,22 +98,22 @@ impl<'a> WatchedBlockOn<'a> {
             self.pool.remotes.len() + watched.carriers() + number,
             false,
         );
-        let before = words::with(|current| current.watched_block_on.get());
+        let before = thread_context::watched_block_on();
         // SAFETY: obligation 1: the guard is dropped with the slot, before the watch record that
         // owns the lease, when `LocalTasksGuard` is dropped: on this thread, and after all guards
         // that were created later.
         let lease_guard = unsafe { LeaseGuard::new(Some(watch_record.lease())) };
         // The pointer is never used, because a core that is not movable is not taken.
-        words::began_with_core(NonNull::dangling());
+        thread_context::began_with_core(NonNull::dangling());
         // Restores the word, so that sets of local tasks still notify this `block_on`.
-        words::with(|current| current.watched_block_on.set(before));
+        thread_context::replace_watched_block_on(before);
         Some(BlockOnSlot { _lease_guard: lease_guard, watch_record, number })
     }
 }
 
 /// Guard: while it lives, sets of local tasks on this thread notify its [`WatchedBlockOn`].
 pub(crate) struct LocalTasksGuard<'a, 'b> {
-    before: *const (),
+    before: Erased<WatchedBlockOnKey>,
     watched_block_on: &'a WatchedBlockOn<'b>,
 }
 
@@ -120,7 +127,7 @@ impl Drop for LocalTasksGuard<'_, '_> {
                 watched.free_slot(self.watched_block_on.pool.remotes.len(), number);
             }
         }
-        words::with(|current| current.watched_block_on.set(self.before));
+        thread_context::replace_watched_block_on(self.before);
     }
 }
 
@@ -128,8 +135,7 @@ impl Drop for LocalTasksGuard<'_, '_> {
 /// run some.
 #[inline]
 pub(crate) fn local_tasks_run() {
-    let watched_block_on =
-        words::with(|current| current.watched_block_on.get()).cast::<WatchedBlockOn<'_>>();
+    let watched_block_on = thread_context::watched_block_on().get();
     // SAFETY: `LocalTasksGuard` borrows its `block_on` and restores the word when dropped, so it
     // outlives the pointer in the word.
     if let Some(watched_block_on) = unsafe { watched_block_on.as_ref() } {

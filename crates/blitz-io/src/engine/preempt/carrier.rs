@@ -12,7 +12,7 @@
 use std::{cell::Cell, ptr::NonNull, sync::Arc};
 
 use super::{Pool, WatchRecord};
-use crate::engine::work::current::{self, LeaseGuard};
+use crate::engine::work::thread_context::{self, LeaseGuard};
 
 /// A thread that runs fibers, as the monitor sees it.
 pub(crate) struct WatchedCarrier {
@@ -40,7 +40,7 @@ impl WatchedCarrier {
         // SAFETY: by obligation 1 the lease, which is part of `self`, outlives the guard.
         let lease_guard = unsafe { LeaseGuard::new(Some(self.watch_record.lease())) };
         // The pointer is never used, because a core that is not movable is not taken.
-        current::began_with_core(NonNull::dangling());
+        thread_context::began_with_core(NonNull::dangling());
         lease_guard
     }
 

@@ -54,13 +54,16 @@ use super::offload::Offloaded;
 use crate::engine::pool::{
     Pool,
     core::Core,
-    current::{self, CoreGuard},
+    held_core::{self, CoreGuard},
     stop,
     worker::{self, End},
 };
 use crate::engine::{
     prim::{Mutex, lock, weakened},
-    work::{current as words, current::BlockingPolicy, task::budget::Budget},
+    work::{
+        task::budget::{self, Budget},
+        thread_context::{self, blocking::BlockingPolicy},
+    },
 };
 
 /// The layer above, which finds threads for cores and work for threads that lost their core.
@@ -258,7 +261,7 @@ pub(crate) enum InPlace {
 }
 
 pub(crate) fn in_place() -> InPlace {
-    match words::with(|current| current.blocking.get()) {
+    match thread_context::blocking::policy() {
         BlockingPolicy::Allowed => InPlace::Free,
         BlockingPolicy::InPlace => InPlace::Marked,
         BlockingPolicy::Forbidden => InPlace::Refused,
@@ -290,18 +293,17 @@ impl Blocked {
     /// Hands the core off (H1 and H2), if this thread holds one. User code runs: the function that
     /// names threads.
     pub(crate) fn new() -> Self {
-        let budget = words::with(|current| {
-            current.blocking.set(BlockingPolicy::Allowed);
-            current.budget.replace(Budget::unlimited())
-        });
+        let budget = budget::replace(Budget::unlimited());
+        thread_context::blocking::set_policy(BlockingPolicy::Allowed);
         let mut blocked = Self { budget, handoff: None, listed: None };
-        if let Some(core) = current::take_core() {
-            blocked.listed = words::task().map(|task| {
-                // SAFETY: obligation 1 of `add`: this thread runs the task, which keeps it alive.
+        if let Some(core) = held_core::take_core() {
+            blocked.listed = thread_context::task().map(|task| {
+                // SAFETY: obligation 1 of `add`: this thread runs the task, which keeps it
+                // alive.
                 let number = unsafe { core.pool.blocked.add(task) };
                 (core.pool.clone(), number)
             });
-            if words::task().is_some() {
+            if thread_context::task().is_some() {
                 blocked.hand_off(core);
             } else {
                 // Outside of a poll (in a hook) the worker relies on its core, until the pool
@@ -339,7 +341,7 @@ impl Drop for Blocked {
         if let Some((pool, number)) = self.listed.take() {
             pool.blocked.remove(number);
         }
-        let _inside = current::inside();
+        let _inside = thread_context::inside();
         if let Some(core) = self.handoff.take().and_then(|handoff| handoff.take()) {
             let pool = core.pool.clone();
             // `CoreGuard::new` installs the core in this thread; the worker's own `CoreGuard`,
@@ -347,10 +349,8 @@ impl Drop for Blocked {
             let CoreGuard { .. } = CoreGuard::new(core);
             pool.notify_monitor();
         }
-        words::with(|current| {
-            current.budget.set(self.budget);
-            current.blocking.set(BlockingPolicy::InPlace);
-        });
+        budget::set(self.budget);
+        thread_context::blocking::set_policy(BlockingPolicy::InPlace);
     }
 }
 

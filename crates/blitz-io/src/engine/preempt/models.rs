@@ -4,16 +4,16 @@ use std::{panic::Location, ptr::NonNull, sync::Arc as Plain, time::Duration};
 
 use super::{DetachedThread, Settings, WatchRecord, offload::Offloaded, stack::StackCapture};
 use crate::engine::{
-    pool::{Pool, current, current::CoreGuard, stop, stop::tests::config},
+    pool::{Pool, held_core, held_core::CoreGuard, stop, stop::tests::config},
     preempt::handoff::Handoff,
     prim::{
         ids::{ModelEnds, Tally},
         lock, model, model_deeper, thread,
     },
     work::{
-        current as words,
-        current::LeaseGuard,
         task::cell::{Header, Label},
+        thread_context,
+        thread_context::LeaseGuard,
     },
 };
 
@@ -46,10 +46,10 @@ fn hog_that(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>, does: fn(&Poo
     let _lease_guard = unsafe { LeaseGuard::new(Some(watch_record.lease())) };
     let guard = CoreGuard::new(core);
     // The task pointer is never read: the monitor of these models only takes cores.
-    words::enter_user_code(NonNull::<Header>::dangling());
+    thread_context::enter_user_code(NonNull::<Header>::dangling());
     does(pool);
-    words::leave_user_code();
-    if !current::holds_core_of(pool) {
+    thread_context::leave_user_code();
+    if !held_core::holds_core_of(pool) {
         match watch_record.take_core_back(pool) {
             Some(core) => drop(CoreGuard::new(core)),
             None => return false,
@@ -62,12 +62,12 @@ fn hog_that(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>, does: fn(&Poo
 /// Enters the runtime's code, nested once more, and touches the core if the thread has it.
 fn call_twice(pool: &Pool) {
     for _ in 0..2 {
-        let outer = words::try_inside().unwrap_or_else(words::inside);
-        if current::holds_core_of(pool) {
-            drop((words::inside(), words::nested_inside()));
+        let outer = thread_context::try_inside().unwrap_or_else(thread_context::inside);
+        if held_core::holds_core_of(pool) {
+            drop((thread_context::inside(), thread_context::nested_inside()));
             // The models of `engine/lease` check that no other thread has the core at the same
             // time.
-            current::with_core(|core| core.keep_up += 1);
+            held_core::with_core(|core| core.keep_up += 1);
         }
         drop(outer);
     }

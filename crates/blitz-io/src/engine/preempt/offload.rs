@@ -44,12 +44,13 @@ use crate::engine::{
         ids, lock, weakened,
     },
     work::{
-        current as words,
-        current::{BlockingPolicy, CountingYields, LeaseGuard, PollDeadline},
         task::{
             arena::{self, Origin},
             cell::{Header, Task},
             poll,
+        },
+        thread_context::{
+            self, CountingYields, LeaseGuard, PollDeadline, blocking::BlockingPolicy,
         },
     },
 };
@@ -289,7 +290,7 @@ impl OffloadWatch {
         // on this thread.
         let lease_guard = unsafe { LeaseGuard::new(Some(watch_record.lease())) };
         // The pointer is never used, because a core that is not movable is not taken.
-        words::began_with_core(NonNull::dangling());
+        thread_context::began_with_core(NonNull::dangling());
         Self { _lease_guard: lease_guard, watch_record }
     }
 }
@@ -325,14 +326,14 @@ impl<'a> OffloadGuard<'a> {
             // task.
             pool.notify_monitor();
         }
-        let blocking = words::with(|current| current.blocking.replace(BlockingPolicy::InPlace));
+        let blocking = thread_context::blocking::replace_policy(BlockingPolicy::InPlace);
         Self { watched, cpu, number, blocking, _deadline: deadline, _watch: watch }
     }
 }
 
 impl Drop for OffloadGuard<'_> {
     fn drop(&mut self) {
-        words::with(|current| current.blocking.set(self.blocking));
+        thread_context::blocking::set_policy(self.blocking);
         let mut detached = lock(&self.watched.detached);
         let index = detached.iter().position(|thread| thread.number == self.number);
         let gone = index.map(|index| detached.swap_remove(index));

@@ -18,7 +18,7 @@ use super::{
     op::{AbandonDuty, Op},
     op_table::OpId,
 };
-use crate::engine::work::{current, task::timestamp::WaitReason};
+use crate::engine::work::{task::timestamp::WaitReason, thread_context};
 
 /// Future of an operation under way. Dropping it requests a cancel, and waits for nothing.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
@@ -57,7 +57,7 @@ impl<P: Send + 'static, K: UringKernel> Future for OpFuture<'_, P, K> {
             Poll::Ready(result) => result,
             Poll::Pending if self.uring.is_over() => Self::wait_for_result(self.uring, op),
             Poll::Pending => {
-                current::waits_for(WaitReason::Event);
+                thread_context::waits_for(WaitReason::Event);
                 return Poll::Pending;
             }
         };

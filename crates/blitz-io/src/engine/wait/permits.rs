@@ -84,8 +84,8 @@ use crate::engine::{
         weakened,
     },
     work::{
-        current,
         task::{budget, timestamp::WaitReason},
+        thread_context,
     },
 };
 
@@ -454,7 +454,7 @@ impl<'a> AcquireFuture<'a> {
         if !need_not_wait && !weakened!("permits_without_budget_queue") {
             match self.begin(cx) {
                 Poll::Pending => {
-                    current::waits_for(WaitReason::Permit);
+                    thread_context::waits_for(WaitReason::Permit);
                     return Poll::Pending;
                 }
                 // Permits were released between the check above and the attempt.
@@ -550,7 +550,7 @@ impl Future for AcquireFuture<'_> {
             return this.begin_without_budget(cx);
         }
         if state == WaiterState::In && this.poll_queued(cx).is_pending() {
-            current::waits_for(WaitReason::Permit);
+            thread_context::waits_for(WaitReason::Permit);
             return Poll::Pending;
         }
         if state != WaiterState::Out {
@@ -567,7 +567,7 @@ impl Future for AcquireFuture<'_> {
         if polled.is_ready() {
             unit.spend();
         } else {
-            current::waits_for(WaitReason::Permit);
+            thread_context::waits_for(WaitReason::Permit);
         }
         polled
     }

@@ -24,7 +24,7 @@
 
 use std::{cell::Cell, ptr};
 
-use super::current;
+use super::thread_context;
 
 /// A scope's link in the chain.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl ScopeLink {
     pub(crate) unsafe fn enter(link: *const Self) {
         // SAFETY: obligation 1: the link stays where it is.
         let outer = unsafe { &(*link).outer };
-        current::with(|current| outer.set(current.scopes.replace(link)));
+        thread_context::with(|context| outer.set(context.fiber.replace_scopes(link)));
     }
 
     /// Ends the scope.
@@ -65,9 +65,9 @@ impl ScopeLink {
     pub(crate) unsafe fn leave(link: *const Self) {
         // SAFETY: obligation 1; and by obligation 1 of `enter` the link is still where it was.
         let outer = unsafe { (*link).outer.get() };
-        current::with(|current| {
-            debug_assert!(ptr::eq(current.scopes.get(), link), "a scope was left out of order");
-            current.scopes.set(outer);
+        thread_context::with(|context| {
+            debug_assert!(ptr::eq(context.fiber.scopes(), link), "a scope was left out of order");
+            context.fiber.replace_scopes(outer);
         });
     }
 }
@@ -87,7 +87,7 @@ impl SuspendedScopes {
     /// Takes all scopes of this thread: those of the fiber that has just been suspended.
     #[inline]
     pub(crate) fn take() -> Self {
-        let innermost = current::with(|current| current.scopes.replace(ptr::null()));
+        let innermost = thread_context::with(|context| context.fiber.replace_scopes(ptr::null()));
         if innermost.is_null() { Self::empty() } else { Self(exchange_all(innermost)) }
     }
 
@@ -96,7 +96,7 @@ impl SuspendedScopes {
     pub(crate) fn put_back(self) {
         if !self.0.is_null() {
             let innermost = exchange_all(self.0);
-            let before = current::with(|current| current.scopes.replace(innermost));
+            let before = thread_context::with(|context| context.fiber.replace_scopes(innermost));
             debug_assert!(before.is_null(), "scopes of two stacks on one thread");
         }
     }

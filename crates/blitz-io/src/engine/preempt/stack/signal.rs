@@ -9,7 +9,7 @@ use crate::engine::{
         AtomicPtr, OnceLock,
         Ordering::{Acquire, Release},
     },
-    work::current as words,
+    work::thread_context,
 };
 
 const SIGNAL: libc::c_int = libc::SIGURG;
@@ -99,7 +99,9 @@ extern "C" fn on_signal(
         let errno = libc::__errno_location();
         let before = *errno;
         // Our signals go to threads that have run tasks, so their thread-locals exist.
-        words::respond_to_stack_request(|trace, stacks| walk(&*context.cast(), stacks, trace));
+        thread_context::respond_to_stack_request(|trace, stacks| {
+            walk(&*context.cast(), stacks, trace)
+        });
         *errno = before;
     }
 }
@@ -367,7 +369,7 @@ fn resolve(address: usize, _: bool, frames: &mut Vec<StackFrame>) {
 #[cfg(test)]
 mod tests {
     use super::{Code, install, send, stack_request};
-    use crate::engine::{lease::Lease, prim::cpu::CpuClock, work::current::LeaseGuard};
+    use crate::engine::{lease::Lease, prim::cpu::CpuClock, work::thread_context::LeaseGuard};
 
     /// Sends our signal to the calling thread: when this returns, the handler has run.
     fn signal() {

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, panic::Location};
 use super::{AwaitedLock, Holder};
 use crate::engine::{
     prim::{AtomicU64, Mutex, Ordering::Relaxed, ids, lock},
-    work::{current, task::cell::Id},
+    work::{task::cell::Id, thread_context},
 };
 
 /// The number of shards, so that different locks seldom meet in one; picked, not measured.
@@ -75,7 +75,7 @@ impl LockId {
     /// Records that the current task holds the lock from now on.
     pub(crate) fn enter(&self, at: CallSite) -> HolderEntry {
         let entry = HolderEntry { lock: self.number(), own: ids::take(1) };
-        let holder = Holder { task: current::task_id(), location: at.0 };
+        let holder = Holder { task: thread_context::task_id(), location: at.0 };
         lock(shard(entry.lock)).insert((entry.lock, entry.own), holder);
         entry
     }
@@ -128,7 +128,7 @@ impl WaitEntry {
 
     /// Records that the current task waits for this lock.
     pub(crate) fn note(&mut self, name: &LockId, at: CallSite) {
-        self.note_for(current::task_id(), name, at);
+        self.note_for(thread_context::task_id(), name, at);
     }
 
     fn note_for(&mut self, task: Option<Id>, name: &LockId, at: CallSite) {

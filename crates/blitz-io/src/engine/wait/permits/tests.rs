@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::{AcquireFuture, Closed, MAX, NoPermits, Permits};
 use crate::engine::{
     wait::test_waker::{CountingWaker, block_on},
-    work::{current, task::budget::Budget},
+    work::task::budget::{self, Budget},
 };
 
 fn poll(future: Pin<&mut AcquireFuture<'_>>, waker: &Waker) -> Poll<Result<(), Closed>> {
@@ -115,9 +115,9 @@ fn more_permits_than_can_be_counted_are_refused() {
 #[test]
 fn waiting_takes_of_the_budget_when_it_ends() {
     let permits = Permits::new(1_000);
-    current::with(|current| current.budget.set(Budget::per_poll()));
+    budget::set(Budget::per_poll());
     let taken = (0..1_000).take_while(|_| poll_idly(pin!(permits.acquire(1))).is_ready()).count();
-    current::with(|current| current.budget.set(Budget::unlimited()));
+    budget::set(Budget::unlimited());
     assert_eq!((taken, permits.available()), (128, 872));
 }
 

@@ -66,7 +66,7 @@ use crate::engine::{
         weakened,
     },
     queue::list::List,
-    work::current::{self, Inside},
+    work::thread_context::{self, Inside},
 };
 
 /// The reason that an entry is placed, by which the runtime chooses a queue.
@@ -589,10 +589,10 @@ static CLOSED_MARK: u8 = 0;
 const CLOSED: NonNull<Header> = NonNull::from_ref(&CLOSED_MARK).cast();
 
 /// Returns true if this thread holds a core of the task's runtime, which therefore cannot go
-/// away meanwhile. Must be called [inside](current::inside).
+/// away meanwhile. Must be called [inside](thread_context::inside).
 #[inline]
 pub(crate) fn is_of_this_runtime(task: NonNull<Header>) -> bool {
-    let Some(held_arena) = current::with(|current| current.arena.get()) else { return false };
+    let Some(held_arena) = thread_context::pool::held().arena else { return false };
     // SAFETY: the caller's reference keeps the task alive, and the task its arena.
     let arena = unsafe { task.as_ref() }.arena;
     // SAFETY: a held arena is alive.
@@ -611,21 +611,21 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
     // second has a slower way in; it is a function of its own, so that the first saves fewer
     // registers.
     unsafe {
-        match current::try_inside() {
+        match thread_context::try_inside() {
             Some(inside) => free_inside(cell, inside),
             None => free_slow(cell),
         }
     }
 }
 
-/// Does what [`free`] does when [`current::try_inside`] returned `None`.
+/// Does what [`free`] does when [`thread_context::try_inside`] returned `None`.
 ///
 /// # Safety
 /// 1. and 2. The obligations of `free`.
 #[cold]
 unsafe fn free_slow(cell: NonNull<Header>) {
     // SAFETY: our obligations 1 and 2 are those of `free_inside`.
-    unsafe { free_inside(cell, current::inside()) };
+    unsafe { free_inside(cell, thread_context::inside()) };
 }
 
 /// Does what [`free`] does while an [`Inside`] keeps the core pointers of this thread valid.
@@ -636,7 +636,7 @@ unsafe fn free_slow(cell: NonNull<Header>) {
 unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
     // SAFETY: obligation 1: the cell is ours.
     let arena = unsafe { cell.as_ref() }.arena;
-    let Some(held_arena) = current::with(|current| current.arena.get()) else {
+    let Some(held_arena) = thread_context::pool::held().arena else {
         // The last cell may free a runtime and call users' hooks, which must not run inside.
         drop(inside);
         // SAFETY: 1. the cell is ours by obligation 1, and makes a chain of one.
@@ -659,7 +659,7 @@ unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
 
 /// Sweeps the arena that this thread holds.
 pub(crate) fn sweep_held_arena() {
-    if let Some(arena) = current::with(|current| current.arena.get()) {
+    if let Some(arena) = thread_context::pool::held().arena {
         // SAFETY: 1. this thread holds the arena, and no borrow of it is alive.
         unsafe { Arena::sweep(arena) };
     }
@@ -667,7 +667,7 @@ pub(crate) fn sweep_held_arena() {
 
 /// Returns true if the arena that this thread holds is worth a sweep.
 pub(crate) fn held_arena_needs_sweep() -> bool {
-    let arena = current::with(|current| current.arena.get());
+    let arena = thread_context::pool::held().arena;
     // SAFETY: a held arena is alive.
     arena.is_some_and(|arena| unsafe { arena.as_ref() }.needs_sweep())
 }

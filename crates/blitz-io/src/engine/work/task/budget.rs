@@ -24,7 +24,7 @@ use std::{
 };
 
 use super::{timestamp::WaitReason, waker};
-use crate::engine::work::current;
+use crate::engine::work::thread_context;
 
 /// Operations per poll: Tokio's figure, which its users have tuned to.
 const OPERATIONS_PER_POLL: u8 = 128;
@@ -104,9 +104,9 @@ impl Drop for BudgetUnit {
 /// which it was taken, and units that other operations spent since stay spent.
 #[inline]
 fn give_back() {
-    current::with(|current| match current.budget.get() {
+    thread_context::with(|context| match context.task.budget() {
         Budget::Remaining(remaining) => {
-            current.budget.set(Budget::Remaining(OPERATIONS_PER_POLL.min(remaining + 1)));
+            context.task.set_budget(Budget::Remaining(OPERATIONS_PER_POLL.min(remaining + 1)));
         }
         _ => give_back_otherwise(),
     });
@@ -115,8 +115,8 @@ fn give_back() {
 /// Returns a unit to a budget that is not [`Budget::Remaining`]: the slow path of [`give_back`].
 #[inline(never)]
 fn give_back_otherwise() {
-    current::with(|current| {
-        current.budget.set(match current.budget.get() {
+    thread_context::with(|context| {
+        context.task.set_budget(match context.task.budget() {
             Budget::Untimed(remaining) => Budget::Untimed(OPERATIONS_PER_POLL.min(remaining + 1)),
             Budget::Refused => Budget::Remaining(1),
             other => other,
@@ -127,12 +127,12 @@ fn give_back_otherwise() {
 /// Takes one unit, if one is left and the poll is not overdue.
 #[inline]
 pub(crate) fn take() -> Option<BudgetUnit> {
-    current::with(|current| {
-        if let Budget::Remaining(remaining) = current.budget.get()
+    thread_context::with(|context| {
+        if let Budget::Remaining(remaining) = context.task.budget()
             && remaining > 0
-            && current.is_unmarked()
+            && context.lease.is_unmarked()
         {
-            current.budget.set(Budget::Remaining(remaining - 1));
+            context.task.set_budget(Budget::Remaining(remaining - 1));
             return Some(BudgetUnit { owed: Cell::new(true) });
         }
         take_otherwise()
@@ -142,16 +142,16 @@ pub(crate) fn take() -> Option<BudgetUnit> {
 /// Takes a unit when the fast path of [`take`] could not.
 #[inline(never)]
 fn take_otherwise() -> Option<BudgetUnit> {
-    current::with(|current| match current.budget.get() {
+    thread_context::with(|context| match context.task.budget() {
         Budget::Remaining(0) | Budget::Refused => None,
-        Budget::Remaining(_) if current.is_overdue() => None,
+        Budget::Remaining(_) if context.lease.is_overdue() => None,
         Budget::Remaining(remaining) => {
-            current.budget.set(Budget::Remaining(remaining - 1));
+            context.task.set_budget(Budget::Remaining(remaining - 1));
             Some(BudgetUnit { owed: Cell::new(true) })
         }
         Budget::Late(_) | Budget::Untimed(0) => None,
         Budget::Untimed(remaining) => {
-            current.budget.set(Budget::Untimed(remaining - 1));
+            context.task.set_budget(Budget::Untimed(remaining - 1));
             Some(BudgetUnit { owed: Cell::new(true) })
         }
         Budget::Unlimited => Some(BudgetUnit { owed: Cell::new(false) }),
@@ -164,9 +164,9 @@ fn take_otherwise() -> Option<BudgetUnit> {
 #[inline]
 pub(crate) fn charge(bytes: usize) {
     if bytes > PIECE {
-        current::with(|current| {
+        thread_context::with(|context| {
             let more = u8::try_from((bytes - 1) / PIECE).unwrap_or(u8::MAX);
-            current.budget.set(match current.budget.get() {
+            context.task.set_budget(match context.task.budget() {
                 Budget::Remaining(remaining) => Budget::Remaining(remaining.saturating_sub(more)),
                 Budget::Untimed(remaining) => Budget::Untimed(remaining.saturating_sub(more)),
                 other => other,
@@ -205,9 +205,9 @@ fn take_late(cx: &Context<'_>) -> Option<BudgetUnit> {
     if !cx.waker().data().is_null() {
         return None;
     }
-    current::with(|current| match current.budget.get() {
+    thread_context::with(|context| match context.task.budget() {
         Budget::Remaining(remaining @ 1..) => {
-            current.budget.set(Budget::Remaining(remaining - 1));
+            context.task.set_budget(Budget::Remaining(remaining - 1));
             Some(BudgetUnit { owed: Cell::new(true) })
         }
         // The number of units that were left is not known any more.
@@ -233,28 +233,40 @@ pub(crate) fn has_remaining_for(cx: &Context<'_>) -> bool {
 /// Returns true if a unit could be taken now.
 #[inline]
 pub(crate) fn has_remaining() -> bool {
-    current::with(|current| match current.budget.get() {
+    thread_context::with(|context| match context.task.budget() {
         Budget::Unlimited => true,
-        Budget::Remaining(remaining) => remaining > 0 && !current.is_overdue(),
+        Budget::Remaining(remaining) => remaining > 0 && !context.lease.is_overdue(),
         Budget::Untimed(remaining) => remaining > 0,
         Budget::Late(_) | Budget::Refused => false,
     })
 }
 
 /// Returns the rest of the budget.
-#[cfg(feature = "stream")]
 #[inline]
+#[allow(dead_code, reason = "only some features and tests read it")]
 pub(crate) fn remaining() -> Budget {
-    current::with(|current| current.budget.get())
+    thread_context::with(|context| context.task.budget())
+}
+
+/// Replaces the budget of this thread, and returns the former one.
+#[inline]
+pub(crate) fn replace(budget: Budget) -> Budget {
+    thread_context::with(|context| context.task.replace_budget(budget))
+}
+
+/// Changes the budget of this thread.
+#[inline]
+pub(crate) fn set(budget: Budget) {
+    thread_context::with(|context| context.task.set_budget(budget));
 }
 
 /// Makes the task run again after the others, and returns `Pending`. The forced yield is counted
 /// once per poll, however many of the task's operations find no unit.
 #[cold]
 fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
-    let is_first = current::with(|current| {
-        let before = current.budget.get();
-        current.budget.set(match before {
+    let is_first = thread_context::with(|context| {
+        let before = context.task.budget();
+        context.task.set_budget(match before {
             // Units are left, so the refusal is because of the time.
             Budget::Remaining(1..) => Budget::Late(1),
             Budget::Late(REFUSALS..) => Budget::untimed(),
@@ -264,12 +276,12 @@ fn refuse<T>(cx: &mut Context<'_>) -> Poll<T> {
         !matches!(before, Budget::Refused | Budget::Late(_))
     });
     if is_first {
-        current::count_forced_yield();
+        thread_context::count_forced_yield();
     }
-    current::waits_for(WaitReason::Turn);
+    thread_context::waits_for(WaitReason::Turn);
     if waker::is_current(cx.waker()) {
         // The fast path: the thread that polls the task queues it again.
-        current::set_yielded();
+        thread_context::set_yielded();
     } else {
         cx.waker().wake_by_ref();
     }
@@ -283,10 +295,10 @@ pub(crate) fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
     impl Drop for RestoreBudget {
         #[inline]
         fn drop(&mut self) {
-            current::with(|current| current.budget.set(self.0));
+            set(self.0);
         }
     }
-    let _restore = RestoreBudget(current::with(|current| current.budget.replace(budget)));
+    let _restore = RestoreBudget(replace(budget));
     f()
 }
 
@@ -294,10 +306,11 @@ pub(crate) fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use super::{Budget, BudgetUnit, available, has_remaining, poll_proceed, with_budget};
+    use super::{
+        Budget, BudgetUnit, available, has_remaining, poll_proceed, remaining, with_budget,
+    };
     #[cfg(feature = "net")]
     use super::{PIECE, charge};
-    use crate::engine::work::current;
 
     /// A waker that is not a no-op by its data, unlike [`Waker::noop`].
     struct NonNoopWaker;
@@ -317,7 +330,7 @@ mod tests {
             let Poll::Ready(unit) = take() else { panic!("it was full") };
             unit.spend();
             charge(bytes);
-            current::with(|current| current.budget.get())
+            remaining()
         })
     }
 
@@ -339,10 +352,6 @@ mod tests {
             charge(usize::MAX);
             assert!(has_remaining());
         });
-    }
-
-    fn remaining() -> Budget {
-        current::with(|current| current.budget.get())
     }
 
     #[test]

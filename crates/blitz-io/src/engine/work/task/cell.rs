@@ -45,7 +45,7 @@ use crate::engine::{
         Link, Linked,
         list::{Links, Listed},
     },
-    work::current::CurrentTaskGuard,
+    work::thread_context::CurrentTaskGuard,
 };
 
 /// The ID of a task, unique among all tasks of the process.

@@ -20,7 +20,7 @@ use super::{
     state::{Detached, JoinWaker, Woken},
     timestamp::WaitReason,
 };
-use crate::engine::{prim::discard, work::current};
+use crate::engine::{prim::discard, work::thread_context};
 
 /// A counted reference to a task.
 pub(crate) struct TaskRef(NonNull<Header>);
@@ -260,7 +260,7 @@ impl<T> Future for JoinHandle<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let unit = ready!(budget::poll_proceed(cx));
         if !self.is_complete_or_register(cx.waker()) {
-            current::waits_for(WaitReason::Task);
+            thread_context::waits_for(WaitReason::Task);
             return Poll::Pending;
         }
         unit.spend();

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::engine::{
     prim::discard,
-    work::current::{self, CurrentTaskGuard, Inside, PollOutcome},
+    work::thread_context::{self, CurrentTaskGuard, Inside, PollOutcome},
 };
 
 /// Polls the task once and performs the duty that its state then returns. Returns true if the
@@ -79,10 +79,10 @@ impl PollCaller {
     fn enter_user_code(self, task: NonNull<Header>) -> bool {
         match self {
             Self::Loop => {
-                current::enter_user_code(task);
+                thread_context::enter_user_code(task);
                 true
             }
-            Self::Within => current::enter_user_code_in_place(task),
+            Self::Within => thread_context::enter_user_code_in_place(task),
             Self::Elsewhere => false,
         }
     }
@@ -91,7 +91,7 @@ impl PollCaller {
     #[inline(always)]
     fn place_again(self, task: Task, origin: Origin) {
         match self {
-            Self::Loop => place_inside(task, origin, current::nested_inside()),
+            Self::Loop => place_inside(task, origin, thread_context::nested_inside()),
             Self::Within | Self::Elsewhere => place(task, origin),
         }
     }
@@ -197,7 +197,7 @@ unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
         // SAFETY: 1. we set RUNNING, and the stage holds the future.
         _ => unsafe { Header::poll(task, &mut cx) },
     };
-    let PollOutcome { yielded, wait } = current::take_poll_outcome();
+    let PollOutcome { yielded, wait } = thread_context::take_poll_outcome();
     drop(entered);
 
     if polled.is_ready() {
@@ -210,7 +210,7 @@ unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
         }
         return true;
     }
-    if user_code && current::leave_user_code() {
+    if user_code && thread_context::leave_user_code() {
         header.hog_history.record_hog();
     }
     if yielded {
@@ -242,7 +242,7 @@ unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
 /// 1. The obligation of `poll`.
 #[cold]
 unsafe fn poll_hooked(hooks: &Hooks, task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-    let latency = current::take_latency();
+    let latency = thread_context::take_latency();
     // SAFETY: running keeps the memory alive.
     unsafe { hooks::call_with_latency(hooks.before_poll.as_ref(), task, latency) };
     // SAFETY: 1. we set RUNNING, and the stage holds the future.
@@ -319,7 +319,7 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
         unsafe { Header::drop_output(task) };
     }
     if user_code {
-        current::leave_user_code();
+        thread_context::leave_user_code();
     }
     if is_alone {
         // The destructor is user code, which may have taken a reference (a shield).
@@ -335,13 +335,13 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
         // The task is detached but was not alone: a waker or an abort handle is left, or the
         // `JoinHandle` was dropped only since. The output's destructor is user code once more.
         if user_code {
-            current::enter_user_code(task);
+            thread_context::enter_user_code(task);
         }
         // SAFETY: 1. JOIN_INTEREST was clear when we completed: by rule 3 of the module `task` the
         // output is ours.
         unsafe { Header::drop_output(task) };
         if user_code {
-            current::leave_user_code();
+            thread_context::leave_user_code();
         }
     }
     if wake_joiner {

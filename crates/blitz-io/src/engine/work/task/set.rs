@@ -98,7 +98,7 @@ use crate::engine::{
         Link,
         list::{Links, List, Listed},
     },
-    work::current,
+    work::thread_context,
 };
 
 /// The data that a task of a set carries: its links, and the set's shared part.
@@ -427,7 +427,7 @@ impl<T> Set<T> {
             }
             match self.wait(cx.waker()) {
                 WaitOutcome::Waiting => {
-                    current::waits_for(timestamp::WaitReason::Set);
+                    thread_context::waits_for(timestamp::WaitReason::Set);
                     return Poll::Pending;
                 }
                 WaitOutcome::Retry => {}

@@ -9,7 +9,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::handle::TaskRef;
-use crate::engine::work::current;
+use crate::engine::work::thread_context;
 
 pin_project! {
     /// The future returned by [`shield`].
@@ -79,7 +79,7 @@ impl std::fmt::Debug for TaskRef {
 impl ShieldedTask {
     /// Covers the task that is being polled, and no other.
     fn cover_current(&mut self) {
-        let current = current::task();
+        let current = thread_context::task();
         if self.0.as_ref().map(TaskRef::as_ptr) == current {
             return;
         }

@@ -12,7 +12,7 @@ use super::{
     state::Woken,
     trace,
 };
-use crate::engine::work::current::{self, Inside};
+use crate::engine::work::thread_context::{self, Inside};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop);
 
@@ -31,7 +31,7 @@ pub(crate) unsafe fn from_header(task: NonNull<Header>) -> Waker {
 /// Returns true if `waker` wakes the task that is being polled on this thread.
 #[inline]
 pub(crate) fn is_current(waker: &Waker) -> bool {
-    let Some(task) = current::task() else { return false };
+    let Some(task) = thread_context::task() else { return false };
     // A second copy of the table would only make this return false, which is correct but slower.
     std::ptr::eq(waker.data(), task.as_ptr().cast()) && std::ptr::eq(waker.vtable(), &VTABLE)
 }
@@ -70,21 +70,21 @@ unsafe fn wake(data: *const ()) {
     // SAFETY: our obligation 1 is that of both functions, of which one is called. The second has a
     // slower way in; it is a function of its own, so that the first needs no stack frame.
     unsafe {
-        match current::try_inside() {
+        match thread_context::try_inside() {
             Some(inside) => wake_inside(task, inside),
             None => wake_slow(task),
         }
     }
 }
 
-/// Wakes the task when [`current::try_inside`] returned `None`.
+/// Wakes the task when [`thread_context::try_inside`] returned `None`.
 ///
 /// # Safety
 /// 1. The waker is alive, and is given up.
 #[cold]
 unsafe fn wake_slow(task: NonNull<Header>) {
     // SAFETY: our obligation 1 is that of `wake_inside`.
-    unsafe { wake_inside(task, current::inside()) };
+    unsafe { wake_inside(task, thread_context::inside()) };
 }
 
 /// Wakes the task while an [`Inside`] keeps the core pointers of this thread valid.

@@ -7,12 +7,12 @@ use crate::engine::{
     prim::{Arc, ids::Tally, model, thread},
     queue::injector::Injector,
     work::{
-        current,
         task::{
             cell::{Label, Task},
             handle::JoinHandle,
             poll,
         },
+        thread_context,
     },
 };
 
@@ -178,11 +178,11 @@ fn a_cell_freed_on_a_foreign_core_returns_to_its_arena() {
         let other = thread::spawn(move || {
             let foreign = foreign;
             let SendPtr(foreign) = foreign;
-            current::with(|current| current.arena.set(Some(foreign)));
+            thread_context::pool::hold_arena(Some(foreign));
             drop(handle);
             // SAFETY: this thread holds the foreign arena.
             unsafe { Arena::sweep(foreign) };
-            current::with(|current| current.arena.set(None));
+            thread_context::pool::hold_arena(None);
             end(foreign);
         });
         end(arena);
@@ -196,7 +196,7 @@ fn a_cell_freed_on_a_foreign_core_returns_to_its_arena() {
 #[test]
 fn cells_are_recycled_and_the_kept_bytes_are_bounded() {
     let (arena, gone) = world();
-    current::with(|current| current.arena.set(Some(arena)));
+    thread_context::pool::hold_arena(Some(arena));
     let first = spent(arena);
     let address = cell_of(&first);
     drop(first);
@@ -208,7 +208,7 @@ fn cells_are_recycled_and_the_kept_bytes_are_bounded() {
     // SAFETY: this thread holds the arena.
     let kept = unsafe { arena.as_ref().holder_state() }.kept_bytes;
     assert!(kept > 0 && kept <= super::MAX_KEPT_BYTES, "{kept}");
-    current::with(|current| current.arena.set(None));
+    thread_context::pool::hold_arena(None);
     end(arena);
     assert_eq!(gone.get(), 1);
 }
