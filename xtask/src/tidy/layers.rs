@@ -214,7 +214,7 @@ mod tests {
                     fn f() { std::thread::panicking(); }\n\
                     #[cfg(test)]\nmod tests {\n    use std::{sync::atomic, thread};\n}";
         assert_eq!(ground(&engine("queue/ring.rs", good)), []);
-        let mut files = engine("queue/mod.rs", "#[cfg(test)]\nmod bead;\n");
+        let mut files = engine("queue/mod.rs", "#[cfg(test)]\nmod test_node;\n");
         files.extend(engine("queue/test_node.rs", "use std::thread;"));
         assert_eq!(ground(&files), []);
     }
