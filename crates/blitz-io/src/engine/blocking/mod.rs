@@ -602,6 +602,7 @@ impl SpawnStep {
     /// Does the step that is left, as [`SpawnStep::settle`] does, but returns false where that
     /// panics because the system refuses a thread. Also returns false if the runtime ends. In both
     /// cases the job has been cancelled, and its closure dropped.
+    #[cfg(any(feature = "fs", feature = "io-std"))]
     pub(crate) fn try_settle(self) -> bool {
         match self {
             SpawnStep::Nothing => true,

@@ -30,7 +30,6 @@
 //! `the_last_worker_that_falls_asleep_sees_that_all_sleep`; weakened as `park_insists`,
 //! `park_leaves_it_to_a_searcher`, `poller_takes_role`, `idle_counts_in_one_step`.
 
-#[cfg(any(feature = "net", feature = "time"))]
 use std::time::Duration;
 
 #[cfg(feature = "net")]
