@@ -17,7 +17,10 @@
 mod support;
 #[cfg(feature = "test-util")]
 use support::on;
-use support::{by_hand, caught, child, gate, make, polled, sandbox, tally, watch};
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use support::sandbox;
+#[allow(unused_imports, reason = "some systems and features use fewer of them")]
+use support::{by_hand, caught, child, gate, make, polled, tally, watch};
 
 #[cfg(all(feature = "fs", feature = "io-util", feature = "macros"))]
 mod fs;

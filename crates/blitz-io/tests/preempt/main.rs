@@ -5,7 +5,11 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-use support::{child, sandbox, watch};
+#[cfg(target_os = "linux")]
+use support::child;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use support::sandbox;
+use support::watch;
 
 mod hand_off;
 mod waits_in_polls;
