@@ -255,3 +255,35 @@ fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
     rt.block_on(rt.spawn(async { compute(Duration::from_millis(50)) })).unwrap();
     assert_eq!(metrics.preemption_handoff_count(), handoffs);
 }
+
+/// Locks of the runtime's own wait queues rely on the same barrier when a thread must sleep for
+/// one. Many threads for few processors make that happen often.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sandbox_that_is_entered_later_leaves_contended_locks_usable() {
+    const NAME: &str = "attribution::a_sandbox_that_is_entered_later_leaves_contended_locks_usable";
+    const THREADS: usize = 16;
+    const TURNS: usize = 20_000;
+    let _watch = watch::begin();
+    if child::role().is_none() {
+        let mut command = child::command(NAME, "is alone");
+        child::succeed(command.env("BLITZ_BARRIER", "membarrier"));
+        return;
+    }
+    let rt = preempting(2);
+    rt.block_on(async {});
+    crate::sandbox::forbid(libc::SYS_membarrier, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    let semaphore = Arc::new(blitz_io::sync::Semaphore::new(2));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let (semaphore, handle) = (semaphore.clone(), rt.handle().clone());
+            thread::spawn(move || {
+                for _ in 0..TURNS {
+                    drop(handle.block_on(semaphore.acquire()).unwrap());
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(semaphore.available_permits(), 2);
+}

@@ -14,7 +14,8 @@
 //!                                           W5 sleeps if the epoch is unchanged, goes to W3
 //! ```
 //! If U2 comes before W2, W4 sees U1. If after, U3 sees W1, and U4 changes the epoch. If it does
-//! so before W3, W4 sees U1; if after, W5 does not sleep, or is woken.
+//! so before W3, W4 sees U1; if after, W5 does not sleep, or is woken. If the system refuses the
+//! heavy barrier, W5 sleeps for a millisecond at most, because U3 may miss W1.
 //!
 //! Waiters of a [`StoreLock`] sleep at one of the [`ParkBucket`]s of the process, chosen by its
 //! address. So a `StoreLock` adds no more than half a word to its value, and may be freed as soon
@@ -33,6 +34,7 @@
 //! `a_bucket_of_two_locks_wakes_both`; weakened as `store_lock_acquire`, `store_lock_release`,
 //! `store_lock_heavy`, `store_lock_wakes`. A holder that panics: `a_panic_releases_a_store_lock`.
 
+use std::time::Duration;
 #[cfg(not(blitz_loom))]
 use std::{
     ops::{Deref, DerefMut},
@@ -55,6 +57,11 @@ use super::{UnsafeCell, pad::CachePadded};
 /// threads slept, and a semaphore under contention of two workers was a fifth slower.
 const PAUSES: u32 = 4;
 const SPINS: u32 = 32;
+
+/// Interval at which a waiter tries again by itself if the system refuses the heavy barrier, which
+/// a sandbox may do that is entered later: U3 may then miss the waiter. Longer than any critical
+/// section, so a waiter seldom tries in vain. Picked, not measured.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -153,9 +160,8 @@ impl ParkBucket {
     fn park_until(&self, try_lock: impl Fn() -> bool) {
         // Relaxed: the heavy barrier below orders it before the tries.
         self.waiting.fetch_add(1, Relaxed);
-        if !weakened!("store_lock_heavy") {
-            barrier::heavy();
-        }
+        let has_passed = weakened!("store_lock_heavy") || barrier::try_heavy();
+        let limit = (!has_passed).then_some(RETRY_INTERVAL);
         loop {
             // Acquire: sees the release that changed the epoch. Pairs with the Release in
             // `wake_parked`.
@@ -163,7 +169,7 @@ impl ParkBucket {
             if try_lock() {
                 break;
             }
-            self.epoch.wait(before, None);
+            self.epoch.wait(before, limit);
         }
         // Relaxed: a late decrement at most causes a needless wake-up.
         self.waiting.fetch_sub(1, Relaxed);
