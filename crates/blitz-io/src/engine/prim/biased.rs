@@ -32,7 +32,7 @@ use super::{
     AtomicBool,
     Ordering::{Acquire, Relaxed, Release},
     backoff::Backoff,
-    barrier::{Mechanism, heavy, light_as, mechanism},
+    barrier::{Mechanism, light_as, mechanism, try_heavy},
     futex::Futex,
     thread, weakened,
 };
@@ -96,15 +96,16 @@ impl BiasedLock {
     }
 
     /// Runs `read` as a reader: steps R1 to R5. Returns `None` if the owner's thread was at work
-    /// and made no progress for too long.
+    /// and made no progress for too long, or if the system refuses the heavy barrier.
     ///
     /// The caller must ensure that there is one reader at a time. The owner may be waiting while
     /// `read` runs, so `read` must not run other code.
     pub(crate) fn run_as_reader<R>(&self, read: impl FnOnce() -> R) -> Option<R> {
         // Relaxed: the heavy barrier (R2) orders this store before the load of `busy`.
         self.wanted.word().store(1, Relaxed);
-        heavy();
-        let result = self.wait_for_owner().then(read);
+        // A sandbox that is entered later may forbid the barrier; then nothing can be read.
+        let has_passed = try_heavy();
+        let result = (has_passed && self.wait_for_owner()).then(read);
         // Release: our reads are over before the owner goes on. Pairs with the Acquire in O3.
         self.wanted.word().store(0, Release);
         if !weakened!("biased_reader_wakes") {
