@@ -1,16 +1,10 @@
 //! Chaos: random programs that use everything the runtime can do at once, under variants of the
 //! runtime's configuration, each in a process of its own.
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use crate::{
-    Outcome,
-    json::Json,
-    model,
+    Outcome, model,
     shell::{self, End},
 };
 
@@ -149,21 +143,10 @@ fn variants(sample: Option<usize>) -> Vec<Variant> {
 fn build(debug: bool) -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command.args(["build", "-p", "chaos", "--features", "fiber", "--bin", "chaos"]);
-    command.arg("--message-format=json-render-diagnostics");
     if !debug {
         command.arg("--release");
     }
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().map_err(|why| why.to_string())?;
-    if !output.status.success() {
-        return Err("chaos does not compile".into());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut programs = text.lines().filter_map(Json::read).filter_map(|message| {
-        let named = message.get("target")?.text("name")? == "chaos";
-        named.then_some(PathBuf::from(message.text("executable")?))
-    });
-    programs.next_back().ok_or_else(|| "cargo named no program".into())
+    shell::build(&mut command, "xtask/chaos", "chaos")
 }
 
 #[cfg(test)]

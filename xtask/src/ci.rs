@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Outcome, conformance, model, platforms, root, shell};
+use crate::{Outcome, conformance, model, platforms, root, shell, transcript};
 
 /// Text of `cargo xtask ci --help`.
 pub const HELP: &str = "\
@@ -32,7 +32,8 @@ The last line is `N passed, M failed`, in steps.";
 enum Ended {
     Passed,
     Skipped(String),
-    Failed(String),
+    /// Why, and the lines of output that say more.
+    Failed(String, Vec<String>),
 }
 
 /// One step.
@@ -83,6 +84,7 @@ fn run(steps: Vec<Step>) -> Outcome {
     let mut lines = Vec::new();
     let mut passed = 0;
     let mut failure = None;
+    let mut reason = Vec::new();
     for (number, step) in steps.into_iter().enumerate() {
         println!("\n=== {}/{count} {}", number + 1, step.name);
         let start = Instant::now();
@@ -97,9 +99,10 @@ fn run(steps: Vec<Step>) -> Outcome {
                 println!("skipped: {why}");
                 lines.push(format!("skip   {time}: {why}"));
             }
-            Ended::Failed(why) => {
+            Ended::Failed(why, output) => {
                 println!("failed: {why}");
                 lines.push(format!("FAILED {time}: {why}"));
+                reason = output;
                 failure = Some(step.name);
                 break;
             }
@@ -111,7 +114,8 @@ fn run(steps: Vec<Step>) -> Outcome {
         println!("{} steps were not run", count - lines.len());
     }
     if let Some(name) = &failure {
-        println!("step `{name}` failed");
+        println!("step `{name}` failed:");
+        reason.iter().for_each(|line| println!("  {line}"));
     }
     println!("{passed} passed, {} failed", usize::from(failure.is_some()));
     // Everything has been reported, and the total must stay the last line.
@@ -132,14 +136,16 @@ impl Work {
         for mut command in commands {
             println!("$ {}", shown(&command));
             let left = deadline.saturating_duration_since(Instant::now());
-            match shell::run(&mut command, left) {
-                Ok(end) if end.success() => {}
-                Ok(shell::End::TimedOut) => {
-                    return Ended::Failed(format!("no end in {} s", limit.as_secs()));
-                }
-                Ok(shell::End::Exit(status)) => return Ended::Failed(status.to_string()),
-                Err(why) => return Ended::Failed(why),
-            }
+            let (end, transcript) = match transcript::run(&mut command, left) {
+                Ok(ended) => ended,
+                Err(why) => return Ended::Failed(why, Vec::new()),
+            };
+            let why = match end {
+                end if end.success() => continue,
+                shell::End::TimedOut => format!("no end in {} s", limit.as_secs()),
+                shell::End::Exit(status) => status.to_string(),
+            };
+            return Ended::Failed(why, transcript.reason());
         }
         Ended::Passed
     }

@@ -6,13 +6,12 @@
 
 use std::{
     path::PathBuf,
-    process::{Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use crate::{
     Outcome,
-    json::Json,
     shell::{self, End},
 };
 
@@ -135,21 +134,11 @@ pub fn main(arguments: &[String]) -> Outcome {
 /// Builds the program of the scenarios; returns its path.
 pub fn build(debug: bool) -> Result<PathBuf, String> {
     let mut command = shell::cargo();
-    command.args(["build", "-p", "faults", "--message-format=json-render-diagnostics"]);
+    command.args(["build", "-p", "faults"]);
     if !debug {
         command.arg("--release");
     }
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().map_err(|why| why.to_string())?;
-    if !output.status.success() {
-        return Err("the scenarios do not compile".into());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut programs = text.lines().filter_map(Json::read).filter_map(|message| {
-        let name = message.get("target")?.text("name")?.to_owned();
-        (name == "faults").then_some(PathBuf::from(message.text("executable")?))
-    });
-    programs.next_back().ok_or_else(|| "cargo named no program".into())
+    shell::build(&mut command, "xtask/faults", "faults")
 }
 
 /// Runs one scenario; returns how it ended, and its last line of output.

@@ -5,16 +5,10 @@
 //! (`BLITZ_IT_INTERRUPT`), and a program beside them sends SIGURG to their threads, some hundred
 //! times a second, until they end.
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use crate::{
-    Outcome, faults,
-    json::Json,
-    model, root,
+    Outcome, faults, model, root,
     shell::{self, End},
 };
 
@@ -95,20 +89,6 @@ pub fn main(arguments: &[String]) -> Outcome {
 /// Builds one of the integration tests; returns the binary.
 fn build(name: &str, selection: &str) -> Result<PathBuf, String> {
     let mut command = shell::cargo();
-    command
-        .arg("test")
-        .args(selection.split(' '))
-        .args(["--test", name, "--no-run"])
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit());
-    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
-    if !output.status.success() {
-        return Err(format!("the tests of `{name}` do not compile"));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut executables = text.lines().filter_map(Json::read).filter_map(|message| {
-        let named = message.get("target")?.text("name")? == name;
-        named.then_some(PathBuf::from(message.text("executable")?))
-    });
-    executables.next_back().ok_or_else(|| "cargo named no test binary".into())
+    command.arg("test").args(selection.split(' ')).args(["--test", name, "--no-run"]);
+    shell::build(&mut command, "crates/blitz-io", name)
 }

@@ -9,13 +9,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{Command, ExitStatus},
     time::{Duration, Instant},
 };
 
 use crate::{
     Outcome,
-    json::Json,
     model::passed,
     root,
     shell::{self, End},
@@ -113,20 +112,8 @@ fn is_installed() -> bool {
 /// Builds the integration tests; returns the binary.
 fn build() -> Result<PathBuf, String> {
     let mut command = shell::cargo();
-    command
-        .args(["test", "-p", "blitz-io", "--test", "it", "--no-run"])
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit());
-    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
-    if !output.status.success() {
-        return Err("the integration tests do not compile".into());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut executables = text.lines().filter_map(Json::read).filter_map(|message| {
-        let name = message.get("target")?.text("name")?.to_owned();
-        (name == "it").then_some(PathBuf::from(message.text("executable")?))
-    });
-    executables.next_back().ok_or_else(|| "cargo named no test binary".into())
+    command.args(["test", "-p", "blitz-io", "--test", "it", "--no-run"]);
+    shell::build(&mut command, "crates/blitz-io", "it")
 }
 
 /// Returns the command that runs the test binary under memcheck, one test at a time.

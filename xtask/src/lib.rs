@@ -25,6 +25,7 @@ pub mod backends;
 pub mod interrupt;
 pub mod platforms;
 pub mod shell;
+pub mod transcript;
 pub mod json;
 pub mod source;
 

@@ -24,9 +24,7 @@ use std::{
 };
 
 use crate::{
-    Outcome,
-    json::Json,
-    root, shell,
+    Outcome, root, shell,
     tidy::{self, layers::CRATE, story::weakened_names},
 };
 
@@ -107,20 +105,9 @@ fn build() -> Result<PathBuf, String> {
     let mut command = shell::cargo();
     command
         .args(["test", "--release", "-p", "blitz-io", "--features", "fiber", "--lib", "--no-run"])
-        .arg("--message-format=json-render-diagnostics")
         .env("RUSTFLAGS", "--cfg blitz_loom")
-        .env("CARGO_TARGET_DIR", root().join("target/loom"))
-        .stderr(Stdio::inherit());
-    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
-    if !output.status.success() {
-        return Err("the loom build does not compile".into());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut executables = text.lines().filter_map(Json::read).filter_map(|message| {
-        let name = message.get("target")?.text("name")?.to_owned();
-        (name == "blitz_io").then_some(PathBuf::from(message.text("executable")?))
-    });
-    executables.next_back().ok_or_else(|| "cargo named no test binary".into())
+        .env("CARGO_TARGET_DIR", root().join("target/loom"));
+    shell::build(&mut command, "crates/blitz-io", "blitz_io")
 }
 
 /// A planted bug: its name and the module whose models should notice first.

@@ -2,13 +2,13 @@
 
 use std::{
     io::Read,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::root;
+use crate::{json::Json, root};
 
 /// The interval between two checks of a child. Short against every limit we set, long enough to
 /// cost nothing.
@@ -54,7 +54,18 @@ pub struct Finished {
 
 /// Runs `command` with our own input and output, for at most `limit`.
 pub fn run(command: &mut Command, limit: Duration) -> Result<End, String> {
-    let child = command.stdin(Stdio::null()).spawn().map_err(|why| cannot_start(command, &why))?;
+    run_with(command, limit, |_| ())
+}
+
+/// Runs `command` for at most `limit`, and calls `started` with the child first.
+pub fn run_with(
+    command: &mut Command,
+    limit: Duration,
+    started: impl FnOnce(&mut Child),
+) -> Result<End, String> {
+    command.stdin(Stdio::null());
+    let mut child = command.spawn().map_err(|why| cannot_start(command, &why))?;
+    started(&mut child);
     Ok(wait(child, limit))
 }
 
@@ -67,6 +78,33 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Finished, Strin
     let end = wait(child, limit);
     let text = |thread: thread::JoinHandle<String>| thread.join().unwrap_or_default();
     Ok(Finished { end, stdout: text(stdout), stderr: text(stderr) })
+}
+
+/// Runs `command`, a build by cargo, and returns the program of the target `name` of the package in
+/// `folder`.
+///
+/// The folder is needed because two packages may have targets of one name, and the order in which
+/// cargo names them differs from run to run.
+pub fn build(command: &mut Command, folder: &str, name: &str) -> Result<PathBuf, String> {
+    command.arg("--message-format=json-render-diagnostics");
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|why| cannot_start(command, &why))?;
+    if !output.status.success() {
+        return Err(format!("`{name}` of {folder} does not compile"));
+    }
+    program(&String::from_utf8_lossy(&output.stdout), &root().join(folder), name)
+        .ok_or_else(|| format!("cargo named no program `{name}` of {folder}"))
+}
+
+/// Returns the program in cargo's messages that is the target `name` of the package in `folder`.
+fn program(messages: &str, folder: &Path, name: &str) -> Option<PathBuf> {
+    let chosen = |message: Json| {
+        let manifest = Path::new(message.text("manifest_path")?);
+        let named = message.get("target")?.text("name")? == name;
+        let chosen = named && manifest.parent()? == folder;
+        chosen.then_some(PathBuf::from(message.text("executable")?))
+    };
+    messages.lines().filter_map(Json::read).filter_map(chosen).next_back()
 }
 
 fn cannot_start(command: &Command, why: &std::io::Error) -> String {
@@ -153,6 +191,21 @@ mod tests {
         // proves that it was killed.
         let finished = capture(&mut sh("sleep 600 & wait"), Duration::from_millis(200)).unwrap();
         assert_eq!(finished.end, End::TimedOut);
+    }
+
+    #[test]
+    fn a_program_is_chosen_by_its_package_whatever_the_order() {
+        let message = |package: &str| {
+            format!(
+                r#"{{"manifest_path":"/a b/{package}/Cargo.toml","target":{{"name":"it"}},"executable":"/t/it-{package}"}}"#
+            )
+        };
+        let (one, other) = (message("io"), message("io-compat"));
+        for messages in [format!("{one}\n{other}"), format!("{other}\n{one}")] {
+            let found = super::program(&messages, "/a b/io".as_ref(), "it");
+            assert_eq!(found, Some("/t/it-io".into()));
+        }
+        assert_eq!(super::program(&one, "/a b/io".as_ref(), "os"), None);
     }
 
     #[test]
