@@ -132,7 +132,7 @@ mod tests {
     use super::Json;
 
     #[test]
-    fn what_cargo_prints_is_read() {
+    fn cargos_output_is_read() {
         let line = r#"{"reason":"x","target":{"name":"a\n\u001b[1m\"b\"","kind":["test"]},"n":-1.5,"e":[],"o":{},"f":false}"#;
         let json = Json::read(line).unwrap();
         assert_eq!(json.text("reason"), Some("x"));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in ["", "{", "{\"a\"}", "[1,]", "\"a", "{} {}", "test a ... ok"] {
             assert_eq!(Json::read(text), None, "{text}");
         }

@@ -102,7 +102,7 @@ impl Imitation {
 const LEFT_OUT: &[(Imitation, &str, &str)] = &[
     (
         Imitation::Wine,
-        "it_may_be_dropped_while_other_threads_wake_its_tasks",
+        "a_local_runtime_may_be_dropped_while_other_threads_wake_its_tasks",
         "two threads spawn without a pause, and each turn of the driver waits for Wine's server, \
          which they keep from running: alone it ends in seconds, beside others in minutes",
     ),

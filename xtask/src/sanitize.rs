@@ -141,7 +141,7 @@ impl Sanitizer {
                     "engine::fork::latch::models::the_last_of_a_countdown_sets",
                 ),
                 // A thief runs a job that was not published to it.
-                ("it", "stack_tail_release", "parallel::join::a_tree_of_joins_has_the_sum"),
+                ("it", "deque_tail_release", "parallel::join::a_tree_of_joins_has_the_sum"),
                 // A core is taken from a thread that has not published its changes to it.
                 (
                     "preempt",

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_async_function_is_refused() {
+    fn items_that_are_not_async_functions_are_refused() {
         for (text, at, words) in [
             ("fn f() {}", "fn", "`async` is missing"),
             ("pub fn f() {}", "fn", "`async` is missing"),

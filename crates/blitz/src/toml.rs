@@ -300,7 +300,7 @@ mod tests {
     use super::{Value, at, read};
 
     #[test]
-    fn what_manifests_have_is_read() {
+    fn manifests_are_read() {
         let text = "# A comment.\n[package] # another\nname = 'a'\nversion = \"1.0\\u0041\"\n\
                     [dependencies]\ntokio = { version = \"1\", features = [\n  \"rt\", # why\n \"net\",\n] }\n\
                     [patch.crates-io]\ntokio.path = \"x # y\"\n[patch.\"https://a.b/c\"]\n\
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_refused_with_its_line() {
+    fn broken_input_is_refused_with_its_line() {
         for (text, line, what) in [
             ("a = 1\nb = \"x\n", 2, "does not end"),
             ("[a\n", 1, "`]` is missing"),

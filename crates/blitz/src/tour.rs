@@ -702,7 +702,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_counted_is_the_difference() {
+    fn a_step_counts_the_difference() {
         let before = Counters(vec![[2; COLUMNS.len()], [7; COLUMNS.len()]]);
         let after = Counters(vec![[5; COLUMNS.len()], [7; COLUMNS.len()]]);
         assert_eq!(after.since(&before).total(POLLED), 3);

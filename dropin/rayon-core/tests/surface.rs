@@ -150,7 +150,7 @@ macro_rules! facts {
 }
 
 #[test]
-fn what_may_be_sent_shared_and_caught_is_the_same() {
+fn auto_traits_are_the_same() {
     assert_eq!(facts!(Yield), [true; 4]);
     assert_eq!(facts!(BroadcastContext<'static>), [false; 4]);
     assert_eq!(facts!(Configuration), [false; 4]);

@@ -125,7 +125,9 @@ impl Dependent {
         command.env("RUSTFLAGS", "--cap-lints=warn");
         let finished = shell::capture(&mut command, LIMIT)?;
         let found = passed(&finished.stdout);
-        if tokio == Tokio::DropIn && !finished.stdout.contains("test it_is_the_drop_in ... ok") {
+        if tokio == Tokio::DropIn
+            && !finished.stdout.contains("test the_drop_in_is_what_is_built ... ok")
+        {
             let why = first_error(&finished.stderr);
             return Ok(Some(format!("the marker's test did not pass: {why}")));
         }

@@ -65,7 +65,7 @@ mod registry {
 }
 
 #[test]
-fn it_is_the_drop_in() {
+fn the_drop_in_is_what_is_built() {
     assert_eq!(rayon_core::BLITZ_IO_DROPIN, "1.13.0");
 }
 "#;

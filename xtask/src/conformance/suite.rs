@@ -279,7 +279,7 @@ pub(super) fn marker(tokio: Tokio) -> Result<String, String> {
     let version = line.ok_or("dropin/tokio/Cargo.toml has no version")?;
     Ok(format!(
         "//! Generated: the drop-in has this constant, the real Tokio has not.\n\n\
-         #[test]\nfn it_is_the_drop_in() {{\n    assert_eq!(tokio::BLITZ_IO_DROPIN, {version});\n}}\n"
+         #[test]\nfn the_drop_in_is_what_is_built() {{\n    assert_eq!(tokio::BLITZ_IO_DROPIN, {version});\n}}\n"
     ))
 }
 

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use crate::{
     engine::fork::{
         fenced,
-        stack::{PushResult, Stack},
+        deque::{PushResult, Deque},
     },
     variants::chase_lev::{Deque, Stolen},
 };
@@ -30,7 +30,7 @@ impl Job {
 }
 
 /// A worker's stack. Its owner is the holder of the mutable reference.
-pub struct JobStack(Stack<u64>);
+pub struct JobStack(Deque<u64>);
 
 impl std::fmt::Debug for JobStack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,7 +41,7 @@ impl std::fmt::Debug for JobStack {
 impl JobStack {
     /// Creates a stack as workers have it, with the barrier that the system offers.
     pub fn new() -> Self {
-        Self(Stack::new())
+        Self(Deque::new())
     }
 
     /// Creates a stack with fences for barriers.

@@ -27,8 +27,8 @@ mod engine {
         pub(crate) mod stack;
 
         /// Creates a stack with fences for barriers. Only the parent of `stack` can do that.
-        pub(crate) fn fenced<T>() -> stack::Stack<T> {
-            stack::Stack::with(true, true)
+        pub(crate) fn fenced<T>() -> deque::Deque<T> {
+            deque::Deque::with(true, true)
         }
     }
 }

@@ -49,7 +49,7 @@ fn the_end_is_a_read_of_nothing_every_time<S: Outside>() {
     }
 }
 
-fn what_would_block_waits_for_the_callers_waker<S: Outside>() {
+fn a_read_that_would_block_waits_for_the_callers_waker<S: Outside>() {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(woken.clone());
     let mut cx = Context::from_waker(&waker);
@@ -146,7 +146,7 @@ macro_rules! each_way {
             a_read_takes_what_fits_and_leaves_the_rest
             the_end_is_a_read_of_nothing_every_time
             a_read_into_no_room_takes_nothing
-            what_would_block_waits_for_the_callers_waker
+            a_read_that_would_block_waits_for_the_callers_waker
             errors_arrive_as_they_are
             a_write_returns_the_number_of_bytes_taken
             pieces_are_gathered_by_one_call

@@ -279,7 +279,7 @@ pub(super) mod system {
         }
 
         #[test]
-        fn what_is_no_file_is_refused() {
+        fn only_files_are_copied() {
             let dir = tempfile::tempdir().unwrap();
             for way in WAYS {
                 let error = copy_by(way, dir.path(), &dir.path().join("to")).unwrap_err();

@@ -15,7 +15,7 @@
 //! after the lock is released.
 //!
 //! # Checked by
-//! `what_is_written_arrives_whole_and_in_order`, `a_full_pipe_wakes_its_writer`,
+//! `written_bytes_arrive_whole_and_in_order`, `a_full_pipe_wakes_its_writer`,
 //! `the_end_of_a_writer_wakes_its_reader`, `the_end_of_a_reader_wakes_its_writer`,
 //! `both_ends_end_at_once`, `an_end_that_moves_is_woken_where_it_is`; weakened as
 //! `pipe_read_wakes`, `pipe_write_wakes`, `pipe_close_wakes`, `pipe_keeps_new_waker`.
@@ -303,7 +303,7 @@ mod models {
     }
 
     #[test]
-    fn what_is_written_arrives_whole_and_in_order() {
+    fn written_bytes_arrive_whole_and_in_order() {
         model(|| {
             let (reader, writer) = pipe(2);
             let other = thread::spawn(move || write_all(writer.pipe(), b"abc").unwrap());

@@ -5,7 +5,7 @@
 //! `ReadBuf::with_limit` counts only the bytes filled in that one.
 //!
 //! # Checked by
-//! The tests below: `what_a_reader_initialised_is_known_to_the_next_read`,
+//! The tests below: `bytes_initialised_by_one_read_are_known_to_the_next`,
 //! `to_reserve_room_forgets_what_is_known`, `a_swapped_buffer_adds_nothing_to_a_vector`,
 //! `bytes_shown_outlive_the_future`.
 
@@ -147,7 +147,7 @@ mod tests {
     use crate::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
     #[test]
-    fn what_a_reader_initialised_is_known_to_the_next_read() {
+    fn bytes_initialised_by_one_read_are_known_to_the_next() {
         let mut vec = Vec::with_capacity(8);
         vec.push(1);
         let room = vec.capacity() - 1;

@@ -464,7 +464,7 @@ impl<S> ThreadPoolBuilder<S> {
     ///     .panic_handler(move |payload| sender.send(payload.is::<&str>()).unwrap())
     ///     .build()
     ///     .unwrap();
-    /// pool.spawn(|| panic!("nobody waits for me"));
+    /// pool.spawn(|| panic!("no thread waits for me"));
     /// assert_eq!(receiver.recv(), Ok(true));
     /// ```
     pub fn panic_handler<H>(mut self, panic_handler: H) -> Self

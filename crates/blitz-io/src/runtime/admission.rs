@@ -329,7 +329,7 @@ impl Runtime {
     /// ```
     /// let rt = blitz_io::runtime::Builder::new_current_thread().backpressure_threshold(1).build()?;
     /// let reports: Vec<_> = (0..3).map(|_| rt.spawn_reporting(async {}).is_ok()).collect();
-    /// assert_eq!(reports, [true, true, false], "nobody runs them");
+    /// assert_eq!(reports, [true, true, false], "no thread runs them");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[track_caller]

@@ -793,10 +793,10 @@ impl Builder {
         });
         #[cfg(feature = "time")]
         super::context::know(&inner);
-        inner.pool.surround(entering(Arc::downgrade(&inner)));
-        inner.blocking.surround(entering(Arc::downgrade(&inner)));
+        inner.pool.wrap_threads(entering(Arc::downgrade(&inner)));
+        inner.blocking.wrap_threads(entering(Arc::downgrade(&inner)));
         #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-        inner.fibers.surround(entering(Arc::downgrade(&inner)));
+        inner.fibers.wrap_threads(entering(Arc::downgrade(&inner)));
         let runtime = Runtime::from_handle(Handle { inner });
         if threaded
             && !self.lazy

@@ -325,7 +325,7 @@ impl Handle {
     /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _entered = self.enter_blocking(BlockingPolicy::InPlace);
+        let _entered = self.enter_blocking(BlockingPolicy::InPlaceOnly);
         drive::wait_for(Some(&self.inner.pool), future)
     }
 

@@ -178,7 +178,7 @@ impl Runtime {
                 drive::drive(&self.handle.inner.pool, future)
             }
             RuntimeFlavor::MultiThread => {
-                let _entered = self.handle.enter_blocking(BlockingPolicy::InPlace);
+                let _entered = self.handle.enter_blocking(BlockingPolicy::InPlaceOnly);
                 drive::wait_for(Some(&self.handle.inner.pool), future)
             }
         }

@@ -214,7 +214,7 @@ impl<'a> Arrival<'a> {
     /// barriers lets other tasks run. All other tasks arrive in spite of it, because tasks may
     /// wait for them, and futures polled beside them may use up the budget of every poll.
     #[cold]
-    fn puts_off(self: Pin<&Self>) -> bool {
+    fn defer_once(self: Pin<&Self>) -> bool {
         let (barrier, waiter) = self.waiter();
         barrier.size == 1
             // SAFETY: 1. we own the waiter, and that of a barrier for one task is never in the
@@ -272,7 +272,7 @@ impl Future for Arrival<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
         let this = self.as_ref();
         let unit = budget::take();
-        if unit.is_none() && this.puts_off() {
+        if unit.is_none() && this.defer_once() {
             ready!(budget::available(cx));
         }
         let polled = match this.waiter.state() {

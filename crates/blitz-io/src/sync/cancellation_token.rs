@@ -17,7 +17,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use self::tree::NodeRef;
-use super::latch::Stay;
+use super::latch::LatchWait;
 use crate::engine::work::task::timestamp::WaitReason;
 
 /// A token that requests one or more tasks to stop.
@@ -71,7 +71,7 @@ impl RefUnwindSafe for CancellationToken {}
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitForCancellationFuture<'a> {
     token: &'a CancellationToken,
-    stay: Stay,
+    stay: LatchWait,
 }
 
 /// Future returned from [`CancellationToken::cancelled_owned`].
@@ -90,7 +90,7 @@ pub struct WaitForCancellationFuture<'a> {
 pub struct WaitForCancellationFutureOwned {
     // `Drop` ends the stay before either field is dropped.
     token: CancellationToken,
-    stay: Stay,
+    stay: LatchWait,
 }
 
 pin_project! {
@@ -188,7 +188,7 @@ impl CancellationToken {
     /// ```
     #[inline]
     pub fn cancelled(&self) -> WaitForCancellationFuture<'_> {
-        WaitForCancellationFuture { token: self, stay: Stay::new() }
+        WaitForCancellationFuture { token: self, stay: LatchWait::new() }
     }
 
     /// Waits until the token is cancelled, in a future that owns the token.
@@ -209,7 +209,7 @@ impl CancellationToken {
     /// ```
     #[inline]
     pub fn cancelled_owned(self) -> WaitForCancellationFutureOwned {
-        WaitForCancellationFutureOwned { token: self, stay: Stay::new() }
+        WaitForCancellationFutureOwned { token: self, stay: LatchWait::new() }
     }
 
     /// Converts the token to a guard that cancels it when dropped.
@@ -329,7 +329,7 @@ impl fmt::Debug for CancellationToken {
 }
 
 impl WaitForCancellationFuture<'_> {
-    fn stay(self: Pin<&Self>) -> Pin<&Stay> {
+    fn stay(self: Pin<&Self>) -> Pin<&LatchWait> {
         // SAFETY: the stay is pinned with the future: nothing moves it, and its
         // destructor runs in place.
         unsafe { self.map_unchecked(|this| &this.stay) }
@@ -364,7 +364,7 @@ impl fmt::Debug for WaitForCancellationFuture<'_> {
 }
 
 impl WaitForCancellationFutureOwned {
-    fn stay(self: Pin<&Self>) -> Pin<&Stay> {
+    fn stay(self: Pin<&Self>) -> Pin<&LatchWait> {
         // SAFETY: the stay is pinned with the future: nothing moves it, and its
         // destructor runs in place.
         unsafe { self.map_unchecked(|this| &this.stay) }

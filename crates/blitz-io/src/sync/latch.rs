@@ -56,7 +56,7 @@ pub(super) struct Latch {
 
 /// State of one waiter, which is part of the waiting future and pinned with it. The waiter's
 /// data is whether it was deferred for want of budget.
-pub(super) struct Stay(Waiter<bool>);
+pub(super) struct LatchWait(Waiter<bool>);
 
 impl Latch {
     #[cfg(not(blitz_loom))]
@@ -138,23 +138,23 @@ impl Latch {
     /// task's budget when it completes, if there is one.
     ///
     /// # Safety
-    /// 1. The stay is used with this latch only.
-    /// 2. The caller calls `leave` before the stay ends.
+    /// 1. The wait is used with this latch only.
+    /// 2. The caller calls `leave` before the wait ends.
     #[inline]
     pub(super) unsafe fn poll(
         &self,
-        stay: Pin<&Stay>,
+        wait: Pin<&LatchWait>,
         cx: &mut Context<'_>,
         what: WaitReason,
     ) -> Poll<()> {
         let unit = budget::take();
-        // SAFETY: 1. our own obligation 1 says that the stay is used with this latch only.
-        if unit.is_none() && self.is_open() && unsafe { self.puts_off(stay) } {
+        // SAFETY: 1. our own obligation 1 says that the wait is used with this latch only.
+        if unit.is_none() && self.is_open() && unsafe { self.defer_once(wait) } {
             ready!(budget::available(cx));
         }
-        // SAFETY: 1. our own obligation 1 says that the stay is used with this latch only.
+        // SAFETY: 1. our own obligation 1 says that the wait is used with this latch only.
         // 2. Our own obligation 2 says that the caller calls `leave`.
-        if !self.is_open() && unsafe { self.stay(stay, cx) }.is_pending() {
+        if !self.is_open() && unsafe { self.enqueue(wait, cx) }.is_pending() {
             thread_context::waits_for(what);
             return Poll::Pending;
         }
@@ -168,10 +168,10 @@ impl Latch {
     /// next poll: the first time, unless it has waited in the queue.
     ///
     /// # Safety
-    /// 1. The stay is used with this latch only.
+    /// 1. The wait is used with this latch only.
     #[cold]
-    unsafe fn puts_off(&self, stay: Pin<&Stay>) -> bool {
-        let waiter = stay.waiter();
+    unsafe fn defer_once(&self, wait: Pin<&LatchWait>) -> bool {
+        let waiter = wait.waiter();
         waiter.state() == WaiterState::Out
             // SAFETY: 1. the caller owns the waiter, and it is OUT. 2. The closure only replaces
             // the flag.
@@ -182,11 +182,11 @@ impl Latch {
     /// (L2 to L4).
     ///
     /// # Safety
-    /// 1. The stay is used with this latch only.
-    /// 2. The caller calls `leave` before the stay ends.
+    /// 1. The wait is used with this latch only.
+    /// 2. The caller calls `leave` before the wait ends.
     #[cold]
-    unsafe fn stay(&self, stay: Pin<&Stay>, cx: &Context<'_>) -> Poll<()> {
-        let waiter = stay.waiter();
+    unsafe fn enqueue(&self, wait: Pin<&LatchWait>, cx: &Context<'_>) -> Poll<()> {
+        let waiter = wait.waiter();
         if waiter.state() != WaiterState::Out {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it can only be in this
             // latch's queue.
@@ -212,27 +212,27 @@ impl Latch {
     /// Ends a wait: takes the waiter out of the wait queue if it is still there.
     ///
     /// # Safety
-    /// 1. The stay is used with this latch only.
+    /// 1. The wait is used with this latch only.
     #[inline]
-    pub(super) unsafe fn leave(&self, stay: Pin<&Stay>) {
-        if stay.0.state() == WaiterState::In {
+    pub(super) unsafe fn leave(&self, wait: Pin<&LatchWait>) {
+        if wait.0.state() == WaiterState::In {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it is in this latch's
             // queue.
-            let waker = unsafe { self.waiters.lock().remove(stay.waiter()) };
+            let waker = unsafe { self.waiters.lock().remove(wait.waiter()) };
             // The lock was released at the end of the statement above.
             drop(waker);
         }
     }
 }
 
-impl Stay {
+impl LatchWait {
     #[inline]
     pub(super) fn new() -> Self {
         Self(Waiter::new(false))
     }
 
     fn waiter(self: Pin<&Self>) -> Pin<&Waiter<bool>> {
-        // SAFETY: the waiter is pinned with the stay: nothing moves it, and its
+        // SAFETY: the waiter is pinned with the wait: nothing moves it, and its
         // destructor runs in place.
         unsafe { self.map_unchecked(|this| &this.0) }
     }

@@ -5,7 +5,6 @@
 //! waiting future.
 
 pub(crate) mod outside;
-mod turn;
 mod hold;
 mod semaphore;
 mod mutex;
@@ -27,6 +26,7 @@ mod latch;
 
 mod notify;
 pub mod futures;
+mod acquisition;
 mod barrier;
 mod once_cell;
 mod set_once;

@@ -26,9 +26,9 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{
+    acquisition::{self, Acquisition, Taking},
     hold::{Hold, Lock, Whole, show_lock},
     outside,
-    turn::{self, Taking, Turn},
 };
 use crate::engine::{
     prim::{UnsafeCell, weakened},
@@ -179,7 +179,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
-        Locking { mutex: self, caller: CallSite::caller(), turn: Turn::new() }
+        Locking { mutex: self, caller: CallSite::caller(), acquisition: Acquisition::new() }
     }
 
     /// Locks the mutex, blocking the current thread until it is acquired.
@@ -249,7 +249,9 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
         let caller = CallSite::caller();
         async move {
-            turn::open(Taking::new(&self.permits, self.whole(), Some((&self.name, caller))).await);
+            acquisition::open(
+                Taking::new(&self.permits, self.whole(), Some((&self.name, caller))).await,
+            );
             OwnedMutexGuard::new(self, caller)
         }
     }
@@ -383,7 +385,7 @@ pin_project! {
         mutex: &'a Mutex<T>,
         caller: CallSite,
         #[pin]
-        turn: Turn<'a>,
+        acquisition: Acquisition<'a>,
     }
 }
 
@@ -395,8 +397,8 @@ impl<'a, T: ?Sized> Future for Locking<'a, T> {
         let this = self.project();
         let (mutex, caller) = (*this.mutex, *this.caller);
         let asked = Some((&mutex.name, caller));
-        this.turn.poll(cx, &mutex.permits, mutex.whole(), asked).map(|taken| {
-            turn::open(taken);
+        this.acquisition.poll(cx, &mutex.permits, mutex.whole(), asked).map(|taken| {
+            acquisition::open(taken);
             MutexGuard::new(mutex, caller)
         })
     }

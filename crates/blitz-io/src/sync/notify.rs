@@ -149,7 +149,7 @@ enum Notice {
     /// Not notified yet.
     None,
     /// Not notified yet, and deferred once because its task had no budget to take what was
-    /// available: see `puts_off`.
+    /// available: see `defer_once`.
     PutOff,
     /// Notified alone, from this end of the wait queue.
     One(End),
@@ -521,7 +521,7 @@ impl Notify {
     pub(super) unsafe fn poll(&self, listener: Pin<&Listener>, cx: &mut Context<'_>) -> Poll<()> {
         let unit = budget::take();
         // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s.
-        if unit.is_none() && unsafe { self.puts_off(listener) } {
+        if unit.is_none() && unsafe { self.defer_once(listener) } {
             ready!(budget::available(cx));
         }
         // SAFETY: 1. our own obligation 1 says that the listener is this `Notify`'s. 2. Our own
@@ -548,7 +548,7 @@ impl Notify {
     /// # Safety
     /// 1. The listener is from this `Notify`, and is given to no other.
     #[cold]
-    unsafe fn puts_off(&self, listener: Pin<&Listener>) -> bool {
+    unsafe fn defer_once(&self, listener: Pin<&Listener>) -> bool {
         let waiter = listener.waiter();
         // Relaxed: only a hint; the code that goes on reads the word again.
         let now = self.word.load(Relaxed);

@@ -44,11 +44,11 @@
 //! `an_initialiser_that_panics_lets_the_next_one_try`, `of_two_sets_one_wins`,
 //! `a_set_against_an_initialiser_leaves_one_value`,
 //! `a_task_that_waits_for_an_initialiser_sees_its_value`,
-//! `a_right_given_to_a_dropped_waiter_is_passed_on`, `what_get_returns_is_whole`,
+//! `a_right_given_to_a_dropped_waiter_is_passed_on`, `get_returns_a_whole_value`,
 //! `a_waiter_dropped_against_the_end_breaks_nothing`, `all_waiters_are_dismissed_in_wake_lists`;
 //! weakened as `once_join_looks_again`, `once_finish_sees_waiting`, `once_passes_on`,
 //! `once_drop_passes_on`, `once_done_release`, `once_done_acquire`, `once_claims_once`,
-//! `once_nobody_joins_a_set`.
+//! `once_set_has_no_waiters`.
 
 use std::{
     error::Error,
@@ -130,7 +130,7 @@ enum Grant {
     /// The cell is full, if the waiter has been dismissed.
     Value,
     /// Like [`Value`](Self::Value); besides, the waiter's task was deferred once because it had
-    /// no budget: see `puts_off`.
+    /// no budget: see `defer_once`.
     PutOff,
     /// The waiter has the right to write.
     Right,
@@ -282,7 +282,7 @@ impl Gate {
             let next = match now {
                 DONE => return Poll::Ready(None),
                 EMPTY => RUNNING,
-                SETTING if !weakened!("once_nobody_joins_a_set") => {
+                SETTING if !weakened!("once_set_has_no_waiters") => {
                     self.await_set();
                     return Poll::Ready(None);
                 }
@@ -325,7 +325,7 @@ impl<'a> Claim<'a> {
     /// full cells lets other tasks run. If it were deferred again and again, it might never
     /// complete, because a future polled beside it may use up the budget of every poll.
     #[cold]
-    fn puts_off(self: Pin<&Self>) -> bool {
+    fn defer_once(self: Pin<&Self>) -> bool {
         let (gate, waiter) = self.waiter();
         // Relaxed: only a hint; the code that goes on reads the word again.
         let runs = gate.word.load(Relaxed) & RUNNING != 0;
@@ -412,7 +412,7 @@ impl<'a> Future for Claim<'a> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_ref();
         let unit = budget::take();
-        if unit.is_none() && this.puts_off() {
+        if unit.is_none() && this.defer_once() {
             ready!(budget::available(cx));
         }
         let polled = match this.waiter.state() {

@@ -11,7 +11,7 @@ use crate::engine::{
 /// Panics if called within an asynchronous context. `instead` says what to do there.
 #[track_caller]
 pub(crate) fn wait_for<F: Future>(future: F, instead: &str) -> F::Output {
-    let Some(_blocking) = NoBlocking::enter(BlockingPolicy::InPlace) else {
+    let Some(_blocking) = NoBlocking::enter(BlockingPolicy::InPlaceOnly) else {
         panic!(
             "Cannot block the current thread from within a runtime. This happens because a \
              function attempted to block the current thread while the thread is being used to \

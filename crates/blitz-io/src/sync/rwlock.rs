@@ -30,10 +30,10 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{
+    acquisition::{self, Acquisition, Taking},
     hold::{Hold, Lock, Many, Part, PermitSource, Whole, show_lock},
     mutex::TryLockError,
     outside,
-    turn::{self, Taking, Turn},
 };
 use crate::engine::{
     prim::{UnsafeCell, weakened},
@@ -230,7 +230,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
-        Reading { lock: self, caller: CallSite::caller(), turn: Turn::new() }
+        Reading { lock: self, caller: CallSite::caller(), acquisition: Acquisition::new() }
     }
 
     /// Locks for reading, blocking the current thread until the lock is acquired.
@@ -277,7 +277,7 @@ impl<T: ?Sized> RwLock<T> {
         let caller = CallSite::caller();
         async move {
             let part = self.part();
-            turn::open(Taking::new(&self.permits, part, Some((&self.name, caller))).await);
+            acquisition::open(Taking::new(&self.permits, part, Some((&self.name, caller))).await);
             OwnedRwLockReadGuard::new(self, caller)
         }
     }
@@ -350,7 +350,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     #[track_caller]
     pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
-        Writing { lock: self, caller: CallSite::caller(), turn: Turn::new() }
+        Writing { lock: self, caller: CallSite::caller(), acquisition: Acquisition::new() }
     }
 
     /// Locks for writing, blocking the current thread until the lock is acquired.
@@ -399,7 +399,7 @@ impl<T: ?Sized> RwLock<T> {
         let caller = CallSite::caller();
         async move {
             let whole = self.whole();
-            turn::open(Taking::new(&self.permits, whole, Some((&self.name, caller))).await);
+            acquisition::open(Taking::new(&self.permits, whole, Some((&self.name, caller))).await);
             OwnedRwLockWriteGuard::new(self, caller)
         }
     }
@@ -560,7 +560,7 @@ pin_project! {
         lock: &'a RwLock<T>,
         caller: CallSite,
         #[pin]
-        turn: Turn<'a>,
+        acquisition: Acquisition<'a>,
     }
 }
 
@@ -571,10 +571,12 @@ impl<'a, T: ?Sized> Future for Reading<'a, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let (lock, caller) = (*this.lock, *this.caller);
-        this.turn.poll(cx, &lock.permits, lock.part(), Some((&lock.name, caller))).map(|taken| {
-            turn::open(taken);
-            RwLockReadGuard::new(lock, caller)
-        })
+        this.acquisition.poll(cx, &lock.permits, lock.part(), Some((&lock.name, caller))).map(
+            |taken| {
+                acquisition::open(taken);
+                RwLockReadGuard::new(lock, caller)
+            },
+        )
     }
 }
 
@@ -584,7 +586,7 @@ pin_project! {
         lock: &'a RwLock<T>,
         caller: CallSite,
         #[pin]
-        turn: Turn<'a>,
+        acquisition: Acquisition<'a>,
     }
 }
 
@@ -595,10 +597,12 @@ impl<'a, T: ?Sized> Future for Writing<'a, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let (lock, caller) = (*this.lock, *this.caller);
-        this.turn.poll(cx, &lock.permits, lock.whole(), Some((&lock.name, caller))).map(|taken| {
-            turn::open(taken);
-            RwLockWriteGuard::new(lock, caller)
-        })
+        this.acquisition.poll(cx, &lock.permits, lock.whole(), Some((&lock.name, caller))).map(
+            |taken| {
+                acquisition::open(taken);
+                RwLockWriteGuard::new(lock, caller)
+            },
+        )
     }
 }
 

@@ -25,8 +25,8 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{
+    acquisition::{Acquisition, Taking},
     outside,
-    turn::{Taking, Turn},
 };
 use crate::engine::{
     prim::weakened,
@@ -283,7 +283,7 @@ impl Semaphore {
     /// ```
     #[inline]
     pub fn acquire(&self) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
-        Acquiring { semaphore: self, count: 1, turn: Turn::new() }
+        Acquiring { semaphore: self, count: 1, acquisition: Acquisition::new() }
     }
 
     /// Acquires `n` permits at once, waiting until all of them are granted.
@@ -319,7 +319,7 @@ impl Semaphore {
         &self,
         n: u32,
     ) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
-        Acquiring { semaphore: self, count: n as usize, turn: Turn::new() }
+        Acquiring { semaphore: self, count: n as usize, acquisition: Acquisition::new() }
     }
 
     /// Acquires a permit if one is available and no task waits for one.
@@ -643,7 +643,7 @@ pin_project! {
         semaphore: &'a Semaphore,
         count: usize,
         #[pin]
-        turn: Turn<'a>,
+        acquisition: Acquisition<'a>,
     }
 }
 
@@ -654,7 +654,7 @@ impl<'a> Future for Acquiring<'a> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let (semaphore, count) = (*this.semaphore, *this.count);
-        this.turn.poll(cx, &semaphore.permits, count, None).map(|taken| {
+        this.acquisition.poll(cx, &semaphore.permits, count, None).map(|taken| {
             taken.map_err(AcquireError::new)?;
             Ok(SemaphorePermit { semaphore, count })
         })

@@ -22,7 +22,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::latch::{Latch, Stay};
+use super::latch::{Latch, LatchWait};
 use crate::engine::{prim::UnsafeCell, work::task::timestamp::WaitReason};
 
 /// A cell that can be written only once, with a value that can be awaited.
@@ -71,7 +71,7 @@ pub struct SetOnceError<T>(pub T);
 /// Future that waits until the latch is open.
 struct Opening<'a> {
     latch: &'a Latch,
-    stay: Stay,
+    stay: LatchWait,
 }
 
 impl<T> SetOnce<T> {
@@ -240,7 +240,7 @@ impl<T> SetOnce<T> {
     /// # });
     /// ```
     pub async fn wait(&self) -> &T {
-        Opening { latch: &self.latch, stay: Stay::new() }.await;
+        Opening { latch: &self.latch, stay: LatchWait::new() }.await;
         // SAFETY: 1. `Opening` completes when it has seen the latch open.
         unsafe { self.value() }
     }
@@ -316,7 +316,7 @@ impl<T> fmt::Display for SetOnceError<T> {
 impl<T: fmt::Debug> Error for SetOnceError<T> {}
 
 impl Opening<'_> {
-    fn stay(self: Pin<&Self>) -> Pin<&Stay> {
+    fn stay(self: Pin<&Self>) -> Pin<&LatchWait> {
         // SAFETY: the stay is pinned with the future: nothing moves it, and its
         // destructor runs in place.
         unsafe { self.map_unchecked(|this| &this.stay) }

@@ -7,10 +7,10 @@ use crate::{
     engine::{
         blocking::BlockingJob,
         pool::drive,
-        preempt::handoff::{self, Blocked, InPlace},
+        preempt::handoff::Blocked,
         work::{
             task::{cell::Label, extra::BlockingMark, trace},
-            thread_context::blocking::{BlockingPolicy, NoBlocking},
+            thread_context::blocking::{self, BlockingPolicy, NoBlocking},
         },
     },
     runtime::{Handle, context},
@@ -136,13 +136,13 @@ pub fn block_in_place<F, R>(f: F) -> R
 where
     F: FnOnce() -> R,
 {
-    match handoff::in_place() {
-        InPlace::Free => f(),
-        InPlace::Marked => {
+    match blocking::policy() {
+        BlockingPolicy::Allowed => f(),
+        BlockingPolicy::InPlaceOnly => {
             let _blocked = Blocked::new();
             f()
         }
-        InPlace::Refused => panic!(
+        BlockingPolicy::Forbidden => panic!(
             "can call blocking only when running on the multi-threaded runtime: use \
              `spawn_blocking` here"
         ),
@@ -175,7 +175,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[track_caller]
     pub fn blocking_join(self) -> Result<T, JoinError> {
-        let Some(_blocking) = NoBlocking::enter(BlockingPolicy::InPlace) else {
+        let Some(_blocking) = NoBlocking::enter(BlockingPolicy::InPlaceOnly) else {
             panic!(
                 "Cannot block the current thread from within a runtime. This happens because a \
                  function attempted to block the current thread while the thread is being used \

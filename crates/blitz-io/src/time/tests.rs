@@ -48,7 +48,7 @@ fn a_sleep_is_done_at_its_deadline_and_not_a_nanosecond_before() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let mut sleep = pin!(sleep(&timers_ref, HOUR));
     let deadline = sleep.deadline();
-    assert_eq!(timers.next_of_all(), None, "nobody has polled it");
+    assert_eq!(timers.next_of_all(), None, "it was not polled");
     assert!(poll(sleep.as_mut(), &counter.waker()).is_pending());
     assert_eq!(fire(&timers, deadline - Duration::from_nanos(1)), 0);
     assert!(poll(sleep.as_mut(), &counter.waker()).is_pending() && !sleep.is_elapsed());
@@ -63,7 +63,7 @@ fn a_sleep_is_done_at_its_deadline_and_not_a_nanosecond_before() {
 fn a_deadline_in_the_past_is_over_at_the_first_poll() {
     let (timers, timers_ref) = timers();
     let mut zero = pin!(sleep(&timers_ref, Duration::ZERO));
-    assert!(!zero.is_elapsed(), "nobody has looked");
+    assert!(!zero.is_elapsed(), "it was not polled");
     assert!(poll(zero.as_mut(), Waker::noop()).is_ready());
     assert!(zero.is_elapsed());
     let mut past = pin!(sleep(&timers_ref, HOUR));
@@ -85,7 +85,7 @@ fn a_reset_counts_and_the_old_deadline_does_not() {
     assert!(sleep.is_elapsed());
     sleep.as_mut().reset_unarmed(first + HOUR * 2);
     assert!(!sleep.is_elapsed());
-    assert_eq!(timers.next_of_all(), None, "nobody waits for it");
+    assert_eq!(timers.next_of_all(), None, "no task waits for it");
 }
 
 /// The wheel has not been advanced since the beginning, so it alone would not notice.

@@ -477,7 +477,7 @@ fn much() -> impl Future<Output = ()> {
 }
 
 #[test]
-fn what_has_no_budget_has_none_after_a_wait_either() {
+fn a_fiber_without_a_budget_has_none_after_a_wait_either() {
     both(|rt| {
         let counts = rt.block_on(async {
             fiber::spawn(|| {

@@ -393,7 +393,7 @@ fn a_destructor_that_panics_and_catches_it_does_no_harm() {
 }
 
 #[test]
-fn what_is_dropped_with_an_output_may_panic() {
+fn a_value_dropped_with_an_output_may_panic() {
     struct Panics;
     impl Drop for Panics {
         fn drop(&mut self) {

@@ -307,7 +307,7 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
                     thread::sleep(Duration::from_millis(1));
                 }
                 reports.fetch_add(1, Relaxed);
-                forgotten.fetch_add(stall.forgotten(), Relaxed);
+                forgotten.fetch_add(stall.lost_reports(), Relaxed);
             }
         })
         .build()

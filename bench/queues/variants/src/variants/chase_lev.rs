@@ -37,7 +37,7 @@
 use std::ptr::NonNull;
 
 use crate::engine::{
-    fork::stack::{Index, PushResult},
+    fork::deque::{Index, PushResult},
     prim::{
         AtomicBool, AtomicPtr, AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},

@@ -88,7 +88,7 @@ impl<T> Sender<T> {
     /// use blitz_io::sync::broadcast::Sender;
     ///
     /// let sender = Sender::new(4);
-    /// assert!(sender.send(1).is_err(), "nobody receives");
+    /// assert!(sender.send(1).is_err(), "there is no receiver");
     /// let mut receiver = sender.subscribe();
     /// sender.send(2).unwrap();
     /// assert_eq!(receiver.try_recv(), Ok(2));

@@ -134,7 +134,7 @@ fn a_receiver_that_goes_passes_what_it_has_not_seen() {
     (0..3).for_each(|_| drop(fast.try_recv()));
     assert_eq!((account.alive(), sender.len()), (4, 4));
     drop(slow);
-    assert_eq!((account.alive(), sender.len()), (1, 1), "what nobody wants stays");
+    assert_eq!((account.alive(), sender.len()), (1, 1), "a message without a receiver stays");
     drop(fast);
     assert_eq!((account.alive(), sender.len()), (0, 0));
 }

@@ -186,7 +186,7 @@ fn values_without_a_size_are_counted() {
 }
 
 #[test]
-fn what_is_queued_is_dropped_by_the_last_receiver() {
+fn queued_messages_are_dropped_by_the_last_receiver() {
     let value = Arc::new(());
     let (tx, rx) = channel(4);
     let other = rx.clone();
@@ -200,7 +200,7 @@ fn what_is_queued_is_dropped_by_the_last_receiver() {
 }
 
 #[test]
-fn what_is_queued_outlives_the_senders() {
+fn queued_messages_outlive_the_senders() {
     let (tx, rx) = channel(4);
     (0..3).for_each(|n| tx.try_send(n).unwrap());
     drop(tx);
@@ -263,7 +263,7 @@ fn a_waiter_that_was_woken_too_late_waits_again() {
     let mut receiving: Boxed<'_, _> = Box::pin(rx.recv());
     assert!(poll(&mut receiving, &counter.waker()).is_pending());
     tx.try_send(1).unwrap();
-    assert_eq!(rx.try_recv(), Ok(1), "somebody was quicker");
+    assert_eq!(rx.try_recv(), Ok(1), "another receiver was quicker");
     assert!(poll(&mut receiving, &counter.waker()).is_pending());
     tx.try_send(2).unwrap();
     assert_eq!(counter.wake_count(), 2);

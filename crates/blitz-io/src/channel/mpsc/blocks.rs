@@ -172,7 +172,7 @@ impl<T> Blocks<T> {
             // itself. Relaxed on failure: the tail is read again.
             if self.tail.compare_exchange_weak(now, step, AcqRel, Relaxed).is_ok() {
                 if let Some(next) = next {
-                    self.settle(block, next, is_last);
+                    self.use_allocated(block, next, is_last);
                 }
                 return Some((block, now >> SHIFT));
             }
@@ -187,7 +187,7 @@ impl<T> Blocks<T> {
     /// Uses the block that was allocated: as the next one, or as the spare if another sender was
     /// faster.
     #[cold]
-    fn settle(&self, block: *mut Block<T>, next: Box<Block<T>>, is_last: bool) {
+    fn use_allocated(&self, block: *mut Block<T>, next: Box<Block<T>>, is_last: bool) {
         if is_last {
             self.grow(block, Box::into_raw(next));
         } else {

@@ -194,8 +194,8 @@ unsafe impl<T> Queue<T> for Bounded<T> {
         self.room.taken(count);
     }
 
-    fn settle(&self) {
-        self.room.settle();
+    fn publish_returned(&self) {
+        self.room.collect_own();
     }
 
     fn len(&self, cursor: &Cursor<T>) -> usize {

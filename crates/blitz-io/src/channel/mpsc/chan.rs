@@ -124,7 +124,7 @@ pub(super) unsafe trait Queue<T> {
     fn give_back(&self, count: usize);
 
     /// Publishes everything that was given back, because the receiver is about to wait.
-    fn settle(&self);
+    fn publish_returned(&self);
 
     /// Returns the number of positions that were claimed and not taken.
     fn len(&self, cursor: &Cursor<T>) -> usize;
@@ -525,11 +525,11 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
     /// Prepares to wait (R2 to R5); returns `Ready` if the caller must look for a message again.
     #[cold]
     fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
-        self.reclaim();
+        self.take_waker_back();
         if !weakened!("chan_wait_settles") {
-            self.queue.settle();
+            self.queue.publish_returned();
         }
-        // SAFETY: 1. of `hand_over`: we are the receiver, and `reclaim` got the waker back.
+        // SAFETY: 1. of `hand_over`: we are the receiver, and `take_waker_back` got the waker back.
         unsafe { self.queue.receiver().hand_over(cx.waker()) };
         if self.slot().expect() {
             return Poll::Ready(());
@@ -544,7 +544,7 @@ impl<T, Q: Queue<T>> Owner<T, Q> {
 
     /// Gets the waker back, if it is handed over.
     #[inline]
-    fn reclaim(&mut self) {
+    fn take_waker_back(&mut self) {
         let Some(position) = self.awaited.take() else { return };
         // If the position has changed, the sender that filled the slot has the waker, or had it.
         let ours = position == self.cursor.head && self.slot().wake_receiver();
@@ -663,11 +663,11 @@ impl<T, Q: Queue<T>> Drop for Owner<T, Q> {
     fn drop(&mut self) {
         self.close();
         self.queue.seal();
-        self.reclaim();
+        self.take_waker_back();
         if !weakened!("chan_wait_settles") {
-            self.queue.settle();
+            self.queue.publish_returned();
         }
-        // SAFETY: 1. of `remove`: we are the receiver, and `reclaim` got the waker back.
+        // SAFETY: 1. of `remove`: we are the receiver, and `take_waker_back` got the waker back.
         let waker = unsafe { self.queue.receiver().remove() };
         let mut leaving = Leaving(self);
         // A waker's drop runs user code, and there is no caller to which a panic could be

@@ -106,7 +106,7 @@
 //! `room_sealed_refuses`, `room_close_refunds`, `room_claim_passes_on`,
 //! `room_without_budget_queue`, `room_without_budget_give_back`, `room_touch_exchanges`,
 //! `room_touch_sees_the_forgotten`, `room_late_fence`, `room_late_looks_again`,
-//! `room_late_is_wanted`, `room_late_told`. In sequence:
+//! `room_late_is_wanted`, `room_late_is_reported`. In sequence:
 //! `a_bounded_channel_behaves_as_a_simple_model`.
 
 use std::{
@@ -435,7 +435,7 @@ impl Room {
         }
         // Relaxed: the fence orders this load.
         if self.wanted.load(Relaxed) != 0 && !weakened!("room_late_is_wanted") {
-            self.settle();
+            self.collect_own();
         }
     }
 
@@ -444,7 +444,7 @@ impl Room {
     /// So the receiver exchanges the word, or, if another thread has collected before, sees
     /// through the lock what that thread did.
     #[cold]
-    pub(super) fn settle(&self) {
+    pub(super) fn collect_own(&self) {
         if self.is_late() {
             let remaining = self.collect_all();
             // The receiver itself gives back, so it need not be woken.
@@ -470,7 +470,7 @@ impl Room {
         // Acquire: the slots were emptied. Pairs with the Release in `taken`.
         let taken = self.taken.load(Acquire);
         let count = taken.wrapping_sub(state.given_back);
-        if !weakened!("room_late_told") {
+        if !weakened!("room_late_is_reported") {
             state.given_back = taken;
         }
         if count == 0 {
@@ -619,7 +619,7 @@ impl Room {
         self.wanted.store(self.wanted.load(Relaxed) & !BY_WAITERS, Relaxed);
         debug_assert!(
             before & WAITING != 0 && self.count_free(before) == 0,
-            "nobody waited: {before:#x}"
+            "no sender waited: {before:#x}"
         );
     }
 

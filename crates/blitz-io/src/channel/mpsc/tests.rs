@@ -298,7 +298,7 @@ fn a_receiver_that_leaves_in_the_middle_drops_each_message_once() {
 }
 
 #[test]
-fn what_a_permit_sends_after_the_receiver_left_is_dropped_at_once() {
+fn a_message_sent_by_permit_after_the_receiver_left_is_dropped_at_once() {
     for capacity in [2, LONG] {
         let drops = Arc::new(AtomicUsize::new(0));
         let (sender, receiver) = channel(capacity);

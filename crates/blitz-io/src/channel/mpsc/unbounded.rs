@@ -56,7 +56,7 @@ unsafe impl<T> Queue<T> for Unbounded<T> {
     #[inline]
     fn give_back(&self, _: usize) {}
 
-    fn settle(&self) {}
+    fn publish_returned(&self) {}
 
     fn len(&self, cursor: &Cursor<T>) -> usize {
         self.blocks.len(cursor)

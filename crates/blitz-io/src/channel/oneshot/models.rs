@@ -84,7 +84,7 @@ fn send_against_close_and_try_recv_agree() {
             }
             Err(error) => {
                 assert_eq!(error, TryRecvError::Closed);
-                assert_eq!(Arc::strong_count(&sent.expect_err("nobody got it")), 1);
+                assert_eq!(Arc::strong_count(&sent.expect_err("the receiver did not get it")), 1);
             }
         }
     });

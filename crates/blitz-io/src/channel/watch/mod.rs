@@ -61,7 +61,7 @@
 
 pub mod error;
 mod wait_queues;
-mod audience;
+mod receiver_count;
 mod shared;
 mod sender;
 mod receiver;

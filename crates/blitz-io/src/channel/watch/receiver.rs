@@ -35,7 +35,7 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Creates a receiver that the audience already counts, with the current version as seen.
+    /// Creates a receiver that the receiver_count already counts, with the current version as seen.
     pub(super) fn counted(shared: Arc<Shared<T>>) -> Self {
         let seen = shared.wait_queues.state().version();
         Self { shared, seen }
@@ -273,14 +273,14 @@ fn see<'a, T>(shared: &'a Shared<T>, seen: &mut Version) -> Ref<'a, T> {
 
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
-        self.shared.audience.join();
+        self.shared.receiver_count.join();
         Self { shared: self.shared.clone(), seen: self.seen }
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.shared.audience.leave();
+        self.shared.receiver_count.leave();
     }
 }
 

@@ -7,9 +7,9 @@
 use std::{fmt, future::Future};
 
 use super::{
-    audience::Gone,
     error::SendError,
     receiver::Receiver,
+    receiver_count::Gone,
     shared::{Ref, Shared},
 };
 use crate::engine::{
@@ -263,7 +263,7 @@ impl<T> Sender<T> {
     /// assert!(!receiver.has_changed().unwrap());
     /// ```
     pub fn subscribe(&self) -> Receiver<T> {
-        self.shared.audience.join();
+        self.shared.receiver_count.join();
         Receiver::counted(self.shared.clone())
     }
 
@@ -280,7 +280,7 @@ impl<T> Sender<T> {
     /// ```
     #[inline]
     pub fn receiver_count(&self) -> usize {
-        self.shared.audience.count()
+        self.shared.receiver_count.count()
     }
 
     /// Returns the number of senders.

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::Deref};
 
-use super::{audience::Audience, wait_queues::WaitQueues};
+use super::{receiver_count::ReceiverCount, wait_queues::WaitQueues};
 use crate::engine::{
     prim::{AtomicUsize, RwLock, RwLockReadGuard, read},
     work::thread_context::LockHeldGuard,
@@ -20,7 +20,7 @@ pub(super) struct Shared<T> {
     /// The version and the waiting receivers; a version is added while the value is locked for
     /// writing.
     pub(super) wait_queues: WaitQueues,
-    pub(super) audience: Audience,
+    pub(super) receiver_count: ReceiverCount,
     pub(super) senders: AtomicUsize,
     _not_unwind_safe: NotUnwindSafe,
 }
@@ -32,7 +32,7 @@ impl<T> Shared<T> {
         Self {
             value: RwLock::new(value),
             wait_queues: WaitQueues::starting_at(versions),
-            audience: Audience::new(receivers),
+            receiver_count: ReceiverCount::new(receivers),
             senders: AtomicUsize::new(1),
             _not_unwind_safe: PhantomData,
         }
@@ -58,7 +58,7 @@ impl<T> Shared<T> {
             None => f.field("value", &format_args!("<locked>")),
         };
         f.field("is_closed", &self.wait_queues.state().is_closed())
-            .field("receivers", &self.audience.count())
+            .field("receivers", &self.receiver_count.count())
             .finish_non_exhaustive()
     }
 }
@@ -70,10 +70,10 @@ impl<T> AsRef<WaitQueues> for Shared<T> {
     }
 }
 
-impl<T> AsRef<Audience> for Shared<T> {
+impl<T> AsRef<ReceiverCount> for Shared<T> {
     #[inline]
-    fn as_ref(&self) -> &Audience {
-        &self.audience
+    fn as_ref(&self) -> &ReceiverCount {
+        &self.receiver_count
     }
 }
 

@@ -199,7 +199,7 @@ fn a_closed_that_is_polled_with_another_waker_wakes_that_one() {
     drop(receiver);
     assert_eq!((old.wake_count(), new.wake_count()), (0, 1));
     let another = sender.subscribe();
-    assert!(poll(closed.as_mut(), &new).is_pending(), "somebody has come again");
+    assert!(poll(closed.as_mut(), &new).is_pending(), "a receiver has come again");
     drop(another);
     assert_eq!(new.wake_count(), 2);
     assert!(poll(closed.as_mut(), &new).is_ready());

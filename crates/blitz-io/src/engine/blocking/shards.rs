@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_can_be_taken_out_again_and_a_closed_queue_refuses() {
+    fn pushed_jobs_can_be_removed_and_a_closed_queue_refuses_more() {
         let shards = Shards::new(4);
         let items: Vec<_> = (0..4).map(TestNode::new).collect();
         let nodes: Vec<_> = items.iter().map(TestNode::ptr).collect();

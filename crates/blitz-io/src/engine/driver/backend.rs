@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_does_not_have_is_refused_in_words() {
+    fn a_backend_that_the_system_lacks_is_refused_with_a_reason() {
         // The environment variable would override the request.
         if std::env::var_os(super::VARIABLE).is_some() {
             return;

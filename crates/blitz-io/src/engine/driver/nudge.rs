@@ -18,7 +18,7 @@
 //! Many nudges count as one, and a nudge that finds no thread waiting makes no system call.
 //!
 //! # Checked by
-//! `a_nudge_against_a_wait_ends_it`, `what_was_done_before_a_nudge_is_seen_after_the_wait`,
+//! `a_nudge_against_a_wait_ends_it`, `writes_before_a_nudge_are_seen_after_the_wait`,
 //! `two_nudges_are_at_most_one_signal_for_a_wait`,
 //! `a_nudge_that_comes_late_ends_the_next_wait_at_worst`; weakened as `nudge_is_left`,
 //! `nudge_signals`, `nudge_orders`, `nudge_coalesces`.
@@ -129,7 +129,7 @@ mod models {
     }
 
     #[test]
-    fn what_was_done_before_a_nudge_is_seen_after_the_wait() {
+    fn writes_before_a_nudge_are_seen_after_the_wait() {
         model(|| {
             let kernel = kernel();
             let workers = [worker(&kernel), worker(&kernel)];

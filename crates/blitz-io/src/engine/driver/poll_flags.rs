@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_wait_is_never_more() {
+    fn the_remaining_wait_never_grows() {
         let begun = Some(Instant::now());
         assert_eq!(remaining(None, begun), None);
         assert_eq!(remaining(Some(Duration::ZERO), None), Some(Duration::ZERO));

@@ -69,7 +69,7 @@
 //! `more_leaked_waits_than_a_wake_list_leave_against_an_event`,
 //! `a_shutdown_against_a_poll_ends_it`, `a_shutdown_against_a_wait_ends_it`,
 //! `a_clear_against_a_shutdown_keeps_it`, `a_full_wake_list_against_a_wait_that_joins_again`,
-//! `a_new_waker_against_an_event_is_woken`, `what_was_done_before_an_event_is_seen_after_it`;
+//! `a_new_waker_against_an_event_is_woken`, `writes_before_an_event_are_seen_after_it`;
 //! weakened as `ready_poll_checks_again`, `ready_wait_checks_again`, `ready_event_sees_waiters`,
 //! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
 //! `ready_event_minds_the_generation`, `ready_end_dismisses`, `ready_end_takes_wakers`,

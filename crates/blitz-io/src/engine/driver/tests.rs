@@ -152,7 +152,7 @@ fn read(registration: &Registration, mut stream: &Stream) -> impl Future<Output 
 }
 
 #[test]
-fn what_comes_wakes_the_task_that_waits() {
+fn an_event_wakes_the_waiting_task() {
     each(|driver| {
         let ((near, mut far), counter) = (pair(), CountingWaker::new());
         let registration = driver.register(fd(&near), BOTH).unwrap();
@@ -409,7 +409,7 @@ fn an_attempt_that_would_block_is_not_made_again_until_an_event() {
 }
 
 #[test]
-fn what_an_async_operation_waits_for_is_tried_until_it_works() {
+fn an_async_operation_is_retried_until_it_works() {
     each(|driver| {
         let (near, far) = pair();
         let registration = driver.register(fd(&near), BOTH).unwrap();
@@ -502,7 +502,7 @@ fn a_registration_that_is_dropped_lets_its_waker_go() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused() {
+fn files_that_cannot_be_watched_are_refused() {
     each(|driver| {
         let (near, _far) = pair();
         let registration = driver.register(fd(&near), BOTH).unwrap();

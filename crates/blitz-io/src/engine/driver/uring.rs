@@ -70,7 +70,7 @@
 //! `driver/tests.rs`, which runs all that a driver must do on each selector; `uring/tests.rs`, for
 //! what only this one must do; and models, with a kernel of a few lines:
 //! `a_descriptor_that_is_added_against_a_sleep_is_reported`, `a_signal_against_a_sleep_ends_it`,
-//! `what_another_thread_reaps_is_reported`, `a_poll_whose_end_another_thread_reaps_is_armed_again`,
+//! `completions_reaped_by_another_thread_are_reported`, `a_poll_whose_end_another_thread_reaps_is_armed_again`,
 //! `a_call_is_left_to_the_called_thread`; weakened as `uring_calls`, `uring_leaves_calls`,
 //! `uring_reaper_calls`.
 
@@ -176,7 +176,7 @@ impl UringSelector {
     pub(super) fn remove(&self, _: Fd<'_>, token: Token) -> io::Result<()> {
         let mut table = self.table.lock();
         if self.take_out(&mut table, token)? == Removed::Others {
-            table.ends(token);
+            table.begin_ending(token);
             drop(table);
             return self.wait_for_end(token);
         }
@@ -201,7 +201,7 @@ impl UringSelector {
 
     /// A2: ends the sleep of the waiting thread, unless it was called already.
     fn call(&self, table: &mut UringTable) {
-        if table.takes_call() {
+        if table.take_call() {
             let nothing = opcode::Nop::new().build().user_data(CALL);
             // The only possible error is that there is no room for completions; then no thread
             // sleeps.
@@ -231,7 +231,7 @@ impl UringSelector {
             self.reap_for_another(&mut table);
             let patient = begun.elapsed() < PATIENCE;
             if !table.is_ending(token) || !patient {
-                table.ended(token);
+                table.finish_ending(token);
                 return if patient { self.submit_nop(&mut table) } else { Ok(()) };
             }
             let is_left_to_waiter = !table.may_be_reaped();
@@ -274,7 +274,7 @@ impl UringSelector {
         let mut time_left = timeout;
         loop {
             let mut table = self.table.lock();
-            table.wakes();
+            table.set_awake();
             self.reap(&mut table);
             let armed = self.arm(&mut table);
             let nudged = waits && std::mem::take(&mut table.nudged);
@@ -286,7 +286,7 @@ impl UringSelector {
                 self.submit(&mut table)?;
                 continue;
             }
-            table.sleeps();
+            table.set_asleep();
             let pushed = self.pushed(&table);
             drop(table);
             time_left = match self.sleep(pushed, time_left) {
@@ -355,7 +355,7 @@ impl UringSelector {
             let Some((token, fd, events)) = table.next_unarmed() else { break };
             let poll = opcode::PollAdd::new(types::Fd(fd), events).multi(true).build();
             if let Err(why) = self.push(table, &poll.user_data(token.bits())) {
-                table.is_unarmed(token);
+                table.set_unarmed(token);
                 return Err(why);
             }
         }
@@ -367,7 +367,7 @@ impl UringSelector {
     /// thread.
     fn note_armer(&self, table: &mut UringTable) {
         if self.pushed(table) > 0 {
-            table.is_armed_by(thread_id());
+            table.add_armer(thread_id());
         }
     }
 
@@ -387,7 +387,7 @@ impl UringSelector {
     /// Cleans up after a failed sleep: other threads must not believe that this one sleeps.
     #[cold]
     fn give_up(&self, why: io::Error) -> io::Result<()> {
-        self.table.lock().wakes();
+        self.table.lock().set_awake();
         Err(why)
     }
 

@@ -83,7 +83,7 @@ impl Fibers {
     }
 
     /// Sets the wrapper around the life of each carrier.
-    pub(crate) fn surround(&self, around: ThreadWrapper) {
+    pub(crate) fn wrap_threads(&self, around: ThreadWrapper) {
         assert!(self.around.set(around).is_ok(), "carriers are surrounded once");
     }
 

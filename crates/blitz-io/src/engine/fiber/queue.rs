@@ -216,7 +216,7 @@ impl FiberQueue {
         // SAFETY: this is the join reference of a new task with that output.
         let handle = unsafe { JoinHandle::new(header) };
         let task = self.call_spawn_hook(task);
-        self.place(task, Origin::Spawned);
+        self.schedule(task, Origin::Spawned);
         Ok(handle)
     }
 
@@ -259,7 +259,7 @@ impl FiberQueue {
         self.begin();
         // A fiber that blocks makes the other fibers wait, so it may not `block_on`, only block in
         // place.
-        thread_context::blocking::set_policy(BlockingPolicy::InPlace);
+        thread_context::blocking::set_policy(BlockingPolicy::InPlaceOnly);
         while !self.is_stopping() {
             if !self.turn(watched) {
                 // The thread may sleep for a long time, so freed cells are collected first.
@@ -405,7 +405,7 @@ impl FiberQueue {
 }
 
 impl Schedule for FiberQueue {
-    fn place(&self, task: Task, origin: Origin) {
+    fn schedule(&self, task: Task, origin: Origin) {
         if self.is_carrier() {
             if origin.is_after_poll() {
                 self.move_arrivals();

@@ -1,7 +1,7 @@
 //! Broadcasts: runs one closure on every thread of a pool.
 //!
 //! # Protocol
-//! Each worker has a queue of its own for broadcasts, which it checks after its stack. The thread
+//! Each worker has a queue of its own for broadcasts, which it checks after its deque. The thread
 //! that broadcasts fills those queues itself and waits for a countdown (`waiting_thread`). If
 //! it is a thread of the pool, its own wait runs its part. No other thread is involved: a worker
 //! that waited for the others on a caller's behalf would be one less to run jobs, and might, while

@@ -8,7 +8,7 @@
 //!
 //! Alternatively it joins the pool as a *temporary worker*: it runs the closure itself, with a
 //! worker that thieves steal from like from any other. When the closure has returned, jobs that are
-//! left on that worker's stack (spawned ones, for which no thread waits) go to the injector.
+//! left on that worker's deque (spawned ones, for which no thread waits) go to the injector.
 
 use std::sync::Arc;
 

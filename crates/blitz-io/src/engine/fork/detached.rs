@@ -10,7 +10,7 @@ use super::{
 /// Spawns a detached job.
 pub(crate) fn spawn(registry: &Registry, closure: impl FnOnce() + Send + 'static) {
     let (job, is_held) = job(registry, closure);
-    registry.place(job);
+    registry.push(job);
     if !is_held {
         finish(registry);
     }

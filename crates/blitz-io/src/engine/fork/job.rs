@@ -28,9 +28,9 @@ use std::{
 };
 
 use super::{
+    deque::Index,
     latch::{Latch, Unpark},
     registry::AbortIfPanic,
-    stack::Index,
     worker::Worker,
 };
 use crate::engine::prim::{Mutex, UnsafeCell, lock};
@@ -38,7 +38,7 @@ use crate::engine::prim::{Mutex, UnsafeCell, lock};
 /// The payload of a panic.
 pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
-/// The function that runs a job. Its arguments are the job, the worker that owns the stack from
+/// The function that runs a job. Its arguments are the job, the worker that owns the deque from
 /// which it was taken (none if it was injected or broadcast), and the worker that runs it.
 pub(crate) type RunFn = unsafe fn(NonNull<JobHeader>, Option<&Worker>, &Worker);
 
@@ -85,7 +85,7 @@ impl JobRef {
     ///
     /// # Safety
     /// 1. The caller took the job from a queue, and runs it once. 2. `by` is the worker of this
-    ///    thread, and `from` is the owner of the stack from which the job was taken.
+    ///    thread, and `from` is the owner of the deque from which the job was taken.
     #[inline]
     pub(crate) unsafe fn run(self, from: Option<&Worker>, by: &Worker) {
         // SAFETY: a job that was in a queue stays in memory until it has run, and obligation 1 says
@@ -114,7 +114,7 @@ impl<F, R> StackJob<F, R>
 where
     F: FnOnce(&Worker, bool) -> R,
 {
-    /// Creates a job that will be pushed at `index` of its stack.
+    /// Creates a job that will be pushed at `index` of its deque.
     #[inline(always)]
     pub(crate) fn new(closure: F, index: Index) -> Self {
         Self {
@@ -182,7 +182,7 @@ where
         // SAFETY: the latch is still there, because only this call sets it. It is the last touch of
         // the frame.
         if unsafe { Latch::set(&raw const (*this).latch) } {
-            // The waiting thread is the owner of the stack; that worker lives as long as the pool
+            // The waiting thread is the owner of the deque; that worker lives as long as the pool
             // of `by`.
             if let Some(owner) = from {
                 owner.wake();
@@ -294,9 +294,9 @@ impl<F: FnOnce(&Worker) + Send, E: FnOnce(&Worker) + Send> HeapJob<F, E> {
     }
 }
 
-/// A FIFO queue of jobs on top of a stack, which by itself runs the newest job first.
+/// A FIFO queue of jobs on top of a deque, which by itself runs the newest job first.
 ///
-/// For each job, the stack gets a placeholder that points to this queue. The thread that takes a
+/// For each job, the deque gets a placeholder that points to this queue. The thread that takes a
 /// placeholder runs the oldest job in the queue.
 #[repr(C)]
 pub(crate) struct JobFifo {
@@ -310,7 +310,7 @@ impl JobFifo {
     }
 
     /// Appends the job to the queue, and returns the placeholder for it, which must be put on a
-    /// stack.
+    /// deque.
     ///
     /// # Safety
     /// 1. The `JobFifo` stays where it is until all its placeholders have run.
@@ -355,7 +355,7 @@ mod tests {
                     1,
                 );
                 // SAFETY: 1. the job is run once. 2. The worker is this thread's, and the job might
-                // have been on its stack.
+                // have been on its deque.
                 unsafe { JobRef::from_header(job.header()).run(Some(worker), worker) };
                 assert!(job.latch().is_set());
                 // SAFETY: 1. the line above saw that the latch is set. 2. The outcome is read once.

@@ -3,14 +3,14 @@
 //!
 //! # Protocol
 //! ```text
-//! J1 pushes b on the stack, as a job in this frame
+//! J1 pushes b on the deque, as a job in this frame
 //! J2 runs a, and catches its panic
-//! J3 if b has not run and is on top of the stack: pops it and runs b here
-//! J4 else: runs the jobs above b, and then b if it is still on the stack
+//! J3 if b has not run and is on top of the deque: pops it and runs b here
+//! J4 else: runs the jobs above b, and then b if it is still on the deque
 //! J5 else a thief took b, or a wait inside of a ran it: waits for the latch
 //! ```
 //! The frame is left only when b is no longer in any queue: after J3, J4 or J5; if a panicked,
-//! after J5, where the wait finds b if it is still on the stack. So both closures always run, and
+//! after J5, where the wait finds b if it is still on the deque. So both closures always run, and
 //! if both panic, the panic of a is the one that propagates.
 //!
 //! # Rejected
@@ -43,14 +43,14 @@ where
     A: FnOnce(&Worker, bool) -> RA,
     B: FnOnce(&Worker, bool) -> RB,
 {
-    let stack = worker.stack();
+    let deque = worker.deque();
     // The index is kept in the job, and so in memory: in a register, it would be saved and restored
     // by every call, also by calls that do not join.
-    let index = stack.top();
+    let index = deque.top();
     let job = StackJob::new(b, index);
-    // SAFETY: 1. the worker is this thread's (our obligation 1), so we own its stack. 2. `publish`
+    // SAFETY: 1. the worker is this thread's (our obligation 1), so we own its deque. 2. `publish`
     // follows at once if it is due. 3. `index` was just read from `top`.
-    if unsafe { stack.push_at(job.header(), index) } {
+    if unsafe { deque.push_at(job.header(), index) } {
         worker.publish();
     }
     let first = match catch_unwind(AssertUnwindSafe(|| a(worker, injected))) {
@@ -59,7 +59,7 @@ where
     };
     // SAFETY: 1. the worker is this thread's (our obligation 1). 2. Joins nest: all that `a` began
     // have ended. 3. The latch is unset, so the job was not taken in another way.
-    if job.index().is_some_and(|index| unsafe { stack.pop_at(index) }) {
+    if job.index().is_some_and(|index| unsafe { deque.pop_at(index) }) {
         // SAFETY: 1. the job was just popped. 2. It is not run as a job.
         let b = unsafe { job.take() };
         return (first, b(worker, injected));
@@ -68,7 +68,7 @@ where
     (first, second)
 }
 
-/// Performs steps J4 and J5: gets the result of `b` if it was not on top of the stack.
+/// Performs steps J4 and J5: gets the result of `b` if it was not on top of the deque.
 #[cold]
 #[inline(never)]
 fn recover<B, RB>(worker: &Worker, job: &StackJob<B, RB>, injected: bool) -> RB
@@ -77,7 +77,7 @@ where
 {
     let own = JobRef::from_header(job.header());
     // The jobs above may take long, and meanwhile no push would notice a thief's request.
-    if worker.stack().is_requested() {
+    if worker.deque().is_requested() {
         worker.publish();
     }
     while !job.latch().is_set() {
@@ -88,7 +88,7 @@ where
                 return b(worker, injected);
             }
             // SAFETY: 1. the job was just popped, and is run once. 2. Both workers are this
-            // thread's, and the job was on its stack.
+            // thread's, and the job was on its deque.
             Some(other) => unsafe { other.run(Some(worker), worker) },
             None => worker.wait_until(job.latch()),
         }
@@ -227,13 +227,13 @@ mod tests {
         with_worker(|worker| {
             let was_requested = std::sync::Mutex::new(None);
             let other = |worker: &Worker| {
-                *was_requested.lock().unwrap() = Some(worker.stack().is_requested())
+                *was_requested.lock().unwrap() = Some(worker.deque().is_requested())
             };
             let a = |worker: &Worker, _| {
                 // SAFETY: 1. the job runs before the join returns. 2. Its end does nothing.
                 worker.push(unsafe { HeapJob::make(other, |_: &Worker| {}) });
                 // This request comes after that push, so no push will notice it.
-                worker.stack().request();
+                worker.deque().request();
             };
             // SAFETY: 1. the worker is this thread's. 2. The pool has no other thread to send
             // anything to.

@@ -25,7 +25,7 @@
 //! itself.
 //!
 //! # Checked by
-//! `a_set_latch_wakes_the_waiting_thread`, `what_was_done_before_set_is_seen`,
+//! `a_set_latch_wakes_the_waiting_thread`, `writes_before_set_are_seen`,
 //! `a_frame_goes_once_its_latch_is_set`, `the_last_of_a_countdown_sets`,
 //! `a_countdown_that_grows_meanwhile_waits_for_all`; weakened as `latch_set_release`,
 //! `latch_set_duty`, `latch_last_touch`, `countdown_release`, `countdown_early`.
@@ -270,7 +270,7 @@ mod models {
     }
 
     #[test]
-    fn what_was_done_before_set_is_seen() {
+    fn writes_before_set_are_seen() {
         model(|| {
             let parker = StdArc::new(Parker::new());
             let frame = Arc::new(LatchFrame::new());

@@ -1,4 +1,4 @@
-//! The shared part of a pool: its workers' stacks, the injector, and the means to wake threads.
+//! The shared part of a pool: its workers' deques, the injector, and the means to wake threads.
 //!
 //! # Protocol
 //! *Injected* jobs come from threads outside of the pool, or are awaited by tasks (`run`). They are
@@ -233,7 +233,7 @@ impl Registry {
         (!is_taken).then(|| &self.workers[self.threads])
     }
 
-    /// Ends the temporary worker's time in the pool; its stack must be empty.
+    /// Ends the temporary worker's time in the pool; its deque must be empty.
     pub(crate) fn release_temporary(&self) {
         // Release: publishes what this thread did with the worker. Pairs with the Acquire in
         // `claim_temporary`.
@@ -258,7 +258,7 @@ impl Registry {
 
     /// Pushes a job to this thread's worker, or to the injector if this thread is not one of the
     /// pool's.
-    pub(crate) fn place(&self, job: JobRef) {
+    pub(crate) fn push(&self, job: JobRef) {
         match self.current() {
             Some(worker) => worker.push(job),
             None => self.inject(job),
@@ -372,7 +372,7 @@ impl Drop for AbortIfPanic {
     }
 }
 
-/// A handle to a worker that waits for something outside of its own pool's stacks.
+/// A handle to a worker that waits for something outside of its own pool's deques.
 #[derive(Clone)]
 pub(crate) struct WorkerHandle {
     registry: Arc<Registry>,

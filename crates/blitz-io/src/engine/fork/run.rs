@@ -31,8 +31,8 @@
 //! # Rejected
 //! - A poll that runs jobs of its thread until the awaited one has run: jobs that block on a
 //!   runtime panic inside of another runtime's task, and may take long.
-//! - Jobs on the stack of the worker that starts one: the thread that awaits the job would have to
-//!   search for it below the jobs on top of it. If it were left there, the stack would grow by one
+//! - Jobs on the deque of the worker that starts one: the thread that awaits the job would have to
+//!   search for it below the jobs on top of it. If it were left there, the deque would grow by one
 //!   for each job that such a thread awaits.
 //!
 //! # Checked by

@@ -226,7 +226,7 @@ impl<'scope> Scope<'scope> {
         // SAFETY: the scope counts the job until it has ended, so the scope is still there.
         let run = move |_: &Worker| body(unsafe { &*scope.get() });
         // SAFETY: 1. `'scope` outlives the scope.
-        self.base.registry.place(unsafe { self.base.job(run) });
+        self.base.registry.push(unsafe { self.base.job(run) });
     }
 
     /// Spawns a job that each thread of the pool runs once.
@@ -287,7 +287,7 @@ impl<'scope> ScopeFifo<'scope> {
         let job = unsafe { self.base.job(run) };
         match self.base.registry.current() {
             // SAFETY: 1. the `JobFifo` is part of the scope, which waits for all jobs, and a
-            // placeholder is taken off a stack before the job that it stands for has ended.
+            // placeholder is taken off a deque before the job that it stands for has ended.
             Some(worker) => worker.push(unsafe { self.fifos[worker.index()].push(job) }),
             None => self.base.registry.inject(job),
         }

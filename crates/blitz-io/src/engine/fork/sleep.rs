@@ -10,16 +10,16 @@
 //! injected job       any thread             idle: P1 queue, P2 fence, P3 | W2 fence, W3 check
 //! a broadcast's job  any thread             the parker's token: always unparked
 //! latch, terminate   the thread ending it   the latch's word (ASLEEP), then the token
-//! push of a job      the stack's owner      the request in its limit word, and the barrier
+//! push of a job      the deque's owner      the request in its limit word, and the barrier
 //! ```
 //!
 //! A push costs nothing for the sake of sleepers. A worker that goes to sleep puts a *request* into
-//! every stack; the owner's next push sees it, publishes jobs and wakes a worker. Between the
+//! every deque; the owner's next push sees it, publishes jobs and wakes a worker. Between the
 //! request and a push stands the asymmetric barrier:
 //!
 //! ```text
 //! W1 idle.fall_asleep        (its fence is W2)
-//! W2' leaves a request in every stack
+//! W2' leaves a request in every deque
 //! W3 checks everything once more; if there is work: wakes itself
 //! W4 dozes: parks for a millisecond at most
 //! W5 barrier::heavy(), checks again
@@ -62,7 +62,7 @@ pub(crate) struct Sleep {
 
 /// The sources of work that a worker checks before it sleeps.
 pub(crate) trait WorkSources {
-    /// Leaves a request in every stack, so that the next push of its owner publishes jobs.
+    /// Leaves a request in every deque, so that the next push of its owner publishes jobs.
     fn request(&self);
     /// Returns whether there is a job that the worker could run.
     fn has_work(&self) -> bool;
@@ -132,7 +132,7 @@ impl Sleep {
         // In a model no time passes, so the doze ends at once.
         if cfg!(blitz_loom) || !parker.park_timeout(DOZE) {
             if !weakened!("sleep_deep_barrier") {
-                // Pairs with the light barrier in `Stack::push_at`.
+                // Pairs with the light barrier in `Deque::push_at`.
                 barrier::heavy();
             }
             works = has_work();
@@ -174,7 +174,7 @@ mod models {
 
     use super::{Sleep, WakeKind, WorkSources};
     use crate::engine::{
-        fork::{latch::Latch, stack::Stack},
+        fork::{deque::Deque, latch::Latch},
         prim::{Arc, AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread},
     };
 
@@ -183,7 +183,7 @@ mod models {
         sleep: Sleep,
         injected: Mutex<usize>,
         broadcast: AtomicUsize,
-        stack: Stack<u32>,
+        deque: Deque<u32>,
         latch: Latch,
     }
 
@@ -193,7 +193,7 @@ mod models {
                 sleep: Sleep::new(1, 0),
                 injected: Mutex::new(0),
                 broadcast: AtomicUsize::new(0),
-                stack: Stack::new(),
+                deque: Deque::new(),
                 latch: Latch::new(),
             })
         }
@@ -212,12 +212,12 @@ mod models {
 
     impl WorkSources for SleepWorld {
         fn request(&self) {
-            self.stack.request();
+            self.deque.request();
         }
 
         fn has_work(&self) -> bool {
             // Relaxed: the thread that added to it leaves a token.
-            *lock(&self.injected) > 0 || self.broadcast.load(Relaxed) > 0 || self.stack.has_jobs()
+            *lock(&self.injected) > 0 || self.broadcast.load(Relaxed) > 0 || self.deque.has_jobs()
         }
     }
 
@@ -247,14 +247,14 @@ mod models {
                 move || {
                     // SAFETY: 1. only this thread pushes. 2. There is one push, and `publish`
                     // follows.
-                    let pushed = unsafe { world.stack.push(NonNull::from(&*job)) };
+                    let pushed = unsafe { world.deque.push(NonNull::from(&*job)) };
                     // SAFETY: this thread is the owner, because only it pushes.
-                    if pushed.is_requested && unsafe { world.stack.publish() } {
+                    if pushed.is_requested && unsafe { world.deque.publish() } {
                         world.sleep.wake_one_if_worthwhile();
                     }
                 }
             });
-            world.sleep_until(|| world.stack.has_jobs());
+            world.sleep_until(|| world.deque.has_jobs());
             owner.join().unwrap();
         });
     }

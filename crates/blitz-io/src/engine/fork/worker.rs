@@ -1,7 +1,7 @@
 //! One thread of a pool: finds jobs, runs them, and sleeps when there are none.
 //!
 //! # Protocol
-//! A worker looks for a job in its own stack, its broadcast queue, the stacks of other workers
+//! A worker looks for a job in its own deque, its broadcast queue, the deques of other workers
 //! (starting at a random one) and the injector, in this order; at every 61st search the injector
 //! comes first. At most half of the workers count as searchers; while there is one, no sleeper is
 //! woken. The others *linger*: they search as well, but yield the processor before each search,
@@ -13,19 +13,19 @@
 //!
 //! # Invariants
 //! `CURRENT` is null or the worker of this thread, which then holds its registry. Only that thread
-//! pushes to and pops from the worker's stack.
+//! pushes to and pops from the worker's deque.
 //!
 //! # Checked by
-//! tests/it/parallel/, and the models of `stack`, `latch` and `sleep`.
+//! tests/it/parallel/, and the models of `deque`, `latch` and `sleep`.
 
 use std::{cell::Cell, sync::Arc};
 
 use super::{
+    deque::Deque,
     job::{JobFifo, JobHeader, JobRef},
     latch::Latch,
     registry::{AbortIfPanic, Registry},
     sleep::{WakeKind, WorkSources},
-    stack::Stack,
 };
 use crate::engine::{
     pool::awake::AwakeWorker,
@@ -58,9 +58,9 @@ pub(crate) fn current() -> *const Worker {
     CURRENT.with(Cell::get)
 }
 
-/// A thread's part of a pool: its stack of jobs, and its place in the registry.
+/// A thread's part of a pool: its deque of jobs, and its place in the registry.
 pub(crate) struct Worker {
-    stack: Stack<JobHeader>,
+    deque: Deque<JobHeader>,
     index: usize,
     registry: *const Registry,
     /// Set when the pool ends.
@@ -83,7 +83,7 @@ unsafe impl Send for Worker {}
 // SAFETY: sharing is sound for the same two reasons as `Send` above.
 unsafe impl Sync for Worker {}
 
-/// A job, and the owner of the stack from which it was taken, if any.
+/// A job, and the owner of the deque from which it was taken, if any.
 type FoundJob<'a> = (JobRef, Option<&'a Worker>);
 
 impl Worker {
@@ -91,7 +91,7 @@ impl Worker {
     pub(crate) fn new(index: usize, breadth_first: bool, registry: *const Registry) -> Self {
         let seed = Rng::process_seed() ^ index as u64;
         Self {
-            stack: if breadth_first { Stack::shared() } else { Stack::new() },
+            deque: if breadth_first { Deque::shared() } else { Deque::new() },
             index,
             registry,
             end: Latch::new(),
@@ -120,8 +120,8 @@ impl Worker {
     }
 
     #[inline]
-    pub(crate) fn stack(&self) -> &Stack<JobHeader> {
-        &self.stack
+    pub(crate) fn deque(&self) -> &Deque<JobHeader> {
+        &self.deque
     }
 
     #[inline]
@@ -150,41 +150,41 @@ impl Worker {
         self.registry().sleep.wake(self.index);
     }
 
-    /// Pushes a job that is not a join's on the stack. Must be called on the worker's own thread.
+    /// Pushes a job that is not a join's on the deque. Must be called on the worker's own thread.
     pub(crate) fn push(&self, job: JobRef) {
         debug_assert!(std::ptr::eq(self, current()), "only the owner pushes");
         // SAFETY: 1. workers are obtained through `CURRENT`, or passed to jobs by the thread that
         // runs them, so this thread is the owner. 2. `publish` follows.
-        let pushed = unsafe { self.stack.push_loose(job.header()) };
+        let pushed = unsafe { self.deque.push_loose(job.header()) };
         if pushed.is_requested {
             self.publish();
         }
     }
 
-    /// Publishes jobs because they were requested, or makes room because the stack is full.
+    /// Publishes jobs because they were requested, or makes room because the deque is full.
     #[cold]
     #[inline(never)]
     pub(crate) fn publish(&self) {
         // SAFETY: this thread is the owner, because workers are obtained through `CURRENT` or
         // passed to jobs by the thread that runs them.
-        if unsafe { self.stack.publish() } {
+        if unsafe { self.deque.publish() } {
             self.registry().sleep.wake_one_if_worthwhile();
         }
     }
 
-    /// Returns whether there are jobs on the stack.
+    /// Returns whether there are jobs on the deque.
     pub(crate) fn has_jobs(&self) -> bool {
-        self.stack.has_jobs()
+        self.deque.has_jobs()
     }
 
-    /// Pops the newest job of the stack, or the oldest in a breadth-first pool.
+    /// Pops the newest job of the deque, or the oldest in a breadth-first pool.
     pub(crate) fn pop(&self) -> Option<JobRef> {
         debug_assert!(std::ptr::eq(self, current()), "only the owner pops");
         let job = match self.registry().breadth_first {
             // SAFETY: this thread is the owner, for the reason given in `push`.
-            false => unsafe { self.stack.pop() },
+            false => unsafe { self.deque.pop() },
             // SAFETY: this thread is the owner, for the reason given in `push`.
-            true => unsafe { self.stack.pop_oldest() },
+            true => unsafe { self.deque.pop_oldest() },
         };
         job.map(JobRef::from_header)
     }
@@ -213,7 +213,7 @@ impl Worker {
         let victims = workers[start..].iter().chain(&workers[..start]);
         let mut victims = victims.filter(|victim| victim.index != self.index);
         victims.find_map(|victim| {
-            let job = victim.stack.steal()?;
+            let job = victim.deque.steal()?;
             Some((JobRef::from_header(job), Some(victim)))
         })
     }
@@ -239,7 +239,7 @@ impl Worker {
 
     /// Runs this worker's jobs until there are none, because the pool has ended and no other thread
     /// will. Jobs that they spawn are run by the same loop, so that a long chain needs no deep
-    /// stack.
+    /// deque.
     pub(crate) fn finish(&self) {
         // Relaxed, both: only this thread touches it.
         if !self.is_finishing.swap(true, Relaxed) {
@@ -362,7 +362,7 @@ impl Worker {
             return;
         }
         for worker in &registry.workers {
-            worker.stack.request();
+            worker.deque.request();
         }
         if registry.has_injected() || self.others_have_jobs() {
             registry.sleep.wake_one_if_worthwhile();
@@ -379,7 +379,7 @@ impl WorkSources for Worker {
     fn request(&self) {
         for other in &self.registry().workers {
             if other.index != self.index {
-                other.stack.request();
+                other.deque.request();
             }
         }
     }

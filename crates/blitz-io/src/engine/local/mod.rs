@@ -6,7 +6,7 @@
 //! by its thread.
 //!
 //! # Protocol
-//! An entry that the set's own thread places goes to `fifo`, which only that thread uses. An entry
+//! An entry that the set's own thread schedules goes to `fifo`, which only that thread uses. An entry
 //! that another thread places goes to `arrivals`, and the drivers are woken ([`notifier`]). Only
 //! the set's thread takes entries out.
 //!
@@ -179,7 +179,7 @@ impl Local {
         // is borrowed.
         let (task, header) = unsafe { Arena::spawn(self.arena(), future, label) };
         self.state(|state| state.alive += 1);
-        self.place(task);
+        self.schedule(task);
         // SAFETY: `header` carries the join reference of a new task with that output type.
         unsafe { JoinHandle::new(header) }
     }
@@ -391,9 +391,9 @@ impl Local {
     }
 
     /// Queues an entry from the set's thread.
-    fn place(&self, task: Task) {
+    fn schedule(&self, task: Task) {
         // SAFETY: a `Local` does not leave its thread, so this is the set's thread.
-        unsafe { self.shared.place_here(task) };
+        unsafe { self.shared.push_own(task) };
     }
 
     /// Returns the arena of the set's tasks, creating it for the first one.
@@ -427,11 +427,11 @@ impl Shared {
         self.state.with_mut(|state| f(unsafe { &mut *state }))
     }
 
-    /// Queues an entry that the set's own thread places.
+    /// Queues an entry that the set's own thread schedules.
     ///
     /// # Safety
     /// 1. The caller is on the set's thread.
-    unsafe fn place_here(&self, task: Task) {
+    unsafe fn push_own(&self, task: Task) {
         // SAFETY: 1. Our own obligation 1: the caller is on the set's thread. 2. `push_back` only
         // links the entry into our chain.
         let running = unsafe {
@@ -452,10 +452,10 @@ impl Shared {
 }
 
 impl Schedule for Shared {
-    fn place(&self, task: Task, _origin: Origin) {
+    fn schedule(&self, task: Task, _origin: Origin) {
         if self.is_owner_thread() {
             // SAFETY: `is_owner_thread` has just returned true, so this is the set's thread.
-            return unsafe { self.place_here(task) };
+            return unsafe { self.push_own(task) };
         }
         match self.arrivals.push(task) {
             Ok(()) => self.notifier.notify(),

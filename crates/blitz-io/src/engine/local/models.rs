@@ -114,7 +114,7 @@ fn a_wake_against_a_poll_is_seen_or_calls_again() {
         let seen = turn(&set, &calls) == Remaining::Nothing;
         other.join().unwrap();
         if !seen {
-            assert!(calls.0.get() > before, "nobody would come for the task");
+            assert!(calls.0.get() > before, "no thread would come for the task");
             assert_eq!(turn(&set, &calls), Remaining::Nothing);
         }
         assert!(handle.is_finished());
@@ -168,7 +168,7 @@ fn a_wake_against_the_end_drops_the_future_on_its_thread() {
             drop(handle);
         });
         set.end();
-        assert_eq!(dropped.get(), 1, "the end left the future, or somebody else took it");
+        assert_eq!(dropped.get(), 1, "the end left the future, or another thread took it");
         drop(set);
         other.join().unwrap();
         assert_gone(&gone);

@@ -69,7 +69,7 @@ pub(crate) struct Core {
     pub(crate) exact: bool,
     /// True if there are no thieves and no exact time, so that every entry goes to the end of
     /// `fifo`.
-    pub(crate) is_plain: bool,
+    pub(crate) fifo_only: bool,
     /// Time since this core's last maintenance (of the I/O driver and the timers), up to the last
     /// reading of the clock.
     pub(crate) since_maintenance_ns: u64,
@@ -167,7 +167,7 @@ impl Core {
             lifo_streak: 0,
             spin_policy: SpinPolicy::new(),
             exact: pool.config.unit() == TimestampUnit::Micros,
-            is_plain: !pool.config.threaded && pool.config.unit() != TimestampUnit::Micros,
+            fifo_only: !pool.config.threaded && pool.config.unit() != TimestampUnit::Micros,
             awake: None,
             pool,
         })

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_counted_once_in_its_bucket() {
+    fn a_recorded_value_is_counted_once_in_its_bucket() {
         let histogram = Histogram::new(Scale::Linear { width_ns: 10, buckets: 40 });
         for ns in 0..1_000 {
             histogram.record(ns);

@@ -80,7 +80,7 @@ impl<F: Future + 'static, X: Extra> RefusedLocal<F, X> {
 impl Pool {
     /// Makes the calling thread the owner of the pool.
     pub(crate) fn set_owner_thread(&self) {
-        assert!(!self.config.threaded, "a pool with threads belongs to nobody");
+        assert!(!self.config.threaded, "a pool with threads has no owner");
         let set = self.owner_thread.number.set(thread());
         assert!(set.is_ok(), "a pool belongs to one thread");
     }
@@ -113,7 +113,7 @@ impl Pool {
             // SAFETY: this thread holds the core, and so its arena.
             let (task, header) = unsafe { Arena::spawn(held_core::arena(), future, label) };
             held_core::with_core(|core| core.counters().spawned.add(1));
-            self.place_new(task);
+            self.schedule_new(task);
             header
         } else {
             // No thread runs tasks now: the core is free, or gone for good.
@@ -124,11 +124,11 @@ impl Pool {
             let (task, header) = unsafe { Arena::spawn(core.arena, future, label) };
             core.counters().spawned.add(1);
             if self.config.hooks.is_none() {
-                core.place(task, Origin::Spawned);
+                core.schedule(task, Origin::Spawned);
                 self.free_cores.put_back(core);
             } else {
                 self.free_cores.put_back(core);
-                self.clone().place_hooked(task);
+                self.clone().schedule_hooked(task);
             }
             header
         };
@@ -188,13 +188,13 @@ mod tests {
                 pool.spawn_local(task, Label::at(Location::caller())).ok().expect("it is open");
             drop(handle);
             // Not polled by `drive`, which reads the clock, because a model must repeat itself.
-            let mut core = pool.free_cores.take().expect("nobody holds it");
+            let mut core = pool.free_cores.take().expect("no thread holds it");
             assert!(!poll::run(core.fifo.pop_front().expect("it was spawned"), 0));
             pool.free_cores.put_back(core);
             let waker = slot.take().expect("the task was polled");
             let other = thread::spawn(move || waker.wake());
             pool.stop();
-            assert_eq!(dropped.get(), 1, "the end left the future, or somebody else took it");
+            assert_eq!(dropped.get(), 1, "the end left the future, or another thread took it");
             other.join().unwrap();
             assert_eq!(Plain::strong_count(&pool), 1, "an arena outlived its last task");
         });

@@ -60,7 +60,7 @@ pub(crate) mod worker;
 pub(crate) mod drive;
 pub(crate) mod local;
 pub(crate) mod find;
-pub(crate) mod place;
+pub(crate) mod schedule;
 pub(crate) mod awake;
 pub(crate) mod idle;
 pub(crate) mod keep_up;
@@ -293,7 +293,7 @@ impl Pool {
     }
 
     /// Wraps `around` round the life of each thread that is started from now on.
-    pub(crate) fn surround(&self, around: ThreadWrapper) {
+    pub(crate) fn wrap_threads(&self, around: ThreadWrapper) {
         assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
     }
 
@@ -412,13 +412,13 @@ impl Pool {
         if self.config.hooks.is_some() {
             held_core::with_core(|core| core.counters().spawned.add(1));
             drop(inside);
-            self.clone().place_hooked(task);
+            self.clone().schedule_hooked(task);
             // SAFETY: `header` is the join reference of a new task with this output.
             return Ok(unsafe { JoinHandle::new(header) });
         }
         held_core::with_core(|core| {
             core.counters().spawned.add(1);
-            core.place(task, Origin::Spawned);
+            core.schedule(task, Origin::Spawned);
         });
         // SAFETY: `header` is the join reference of a new task with this output.
         Ok(unsafe { JoinHandle::new(header) })
@@ -459,33 +459,33 @@ impl Pool {
         };
         self.outside_counters.spawn();
         if self.config.hooks.is_some() {
-            self.clone().place_hooked(task);
+            self.clone().schedule_hooked(task);
         } else {
-            self.place_outside(task);
+            self.schedule_remote(task);
         }
         // SAFETY: `header` is the join reference of a new task with this output.
         Ok(unsafe { JoinHandle::new(header) })
     }
 
     /// Queues a new task that was created with the core of this thread.
-    fn place_new(self: &Arc<Self>, task: Task) {
+    fn schedule_new(self: &Arc<Self>, task: Task) {
         if self.config.hooks.is_some() {
-            self.clone().place_hooked(task);
+            self.clone().schedule_hooked(task);
         } else {
-            held_core::with_core(|core| core.place(task, Origin::Spawned));
+            held_core::with_core(|core| core.schedule(task, Origin::Spawned));
         }
     }
 
     /// Calls the spawn hook for a new task and then queues the task. User code runs, so nothing but
     /// this pool is borrowed, and the queue is chosen by the core that the thread holds afterwards.
     #[cold]
-    fn place_hooked(self: Arc<Self>, task: Task) {
+    fn schedule_hooked(self: Arc<Self>, task: Task) {
         let header = task.into_header();
         let hook = self.config.hooks.as_ref().and_then(|hooks| hooks.on_spawn.as_ref());
         // SAFETY: we own the entry, and it keeps the task alive.
         unsafe { hooks::call(hook, header) };
-        // SAFETY: `into_header` gave the entry to us, and we place it once.
-        self.place(unsafe { Task::new(header) }, Origin::Spawned);
+        // SAFETY: `into_header` gave the entry to us, and we schedule it once.
+        self.schedule(unsafe { Task::new(header) }, Origin::Spawned);
     }
 
     /// Creates a task for a queue of the layer above, which does its own counting and drops the
@@ -548,21 +548,6 @@ impl Pool {
         header
     }
 
-    /// Puts a task into a queue of the core that this thread holds, or into the injector if it
-    /// holds none.
-    #[inline(always)]
-    fn place_here(&self, task: Task, origin: Origin, inside: Inside) {
-        match held_core::core_of(self) {
-            // SAFETY: obligation 1 of `place_and_end`: the core stays this thread's while
-            // `inside` lives, and nothing of it is borrowed.
-            Some(core) => unsafe { Core::place_and_end(core, task, origin, inside) },
-            None => {
-                drop(inside);
-                self.place_outside(task);
-            }
-        }
-    }
-
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: a thread that sees the stop also sees what was done before it. Pairs with the
         // Release in `stop`.
@@ -576,16 +561,37 @@ impl Pool {
 }
 
 impl Schedule for Pool {
-    fn place(&self, task: Task, origin: Origin) {
-        self.place_here(task, origin, thread_context::inside());
+    fn schedule(&self, task: Task, origin: Origin) {
+        self.schedule_inside(task, origin, thread_context::inside());
     }
 
-    fn place_inside(&self, task: Task, origin: Origin, inside: Inside) {
-        self.place_here(task, origin, inside);
+    /// Puts a task into a queue of the core that this thread holds, or into the injector if it
+    /// holds none.
+    #[inline(always)]
+    fn schedule_inside(&self, task: Task, origin: Origin, inside: Inside) {
+        match held_core::core_of(self) {
+            // SAFETY: obligation 1 of `schedule_then`: the core stays this thread's while
+            // `inside` lives, and nothing of it is borrowed.
+            Some(core) => unsafe { Core::schedule_then(core, task, origin, inside) },
+            None => {
+                drop(inside);
+                self.schedule_remote(task);
+            }
+        }
     }
 
-    fn place_from_outside(&self, task: Task) {
-        self.place_outside(task);
+    /// Puts a task into the injector and makes sure that a worker comes for it.
+    #[inline(never)]
+    fn schedule_remote(&self, task: Task) {
+        task.stamp(self.config.unit().now());
+        match self.injector.push(task) {
+            Ok(()) => {
+                self.wake_one();
+            }
+            // The pool is gone, and all tasks with it: this entry is the rest of one, and dropping
+            // it frees the memory.
+            Err(task) => drop(task),
+        }
     }
 
     fn cells_wait(&self, arena: NonNull<Arena>) {

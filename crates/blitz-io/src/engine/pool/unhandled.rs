@@ -43,7 +43,7 @@ impl Unhandled {
     /// Returns true if a task has panicked and that ends the runtime.
     #[inline]
     pub(crate) fn has_happened(&self) -> bool {
-        // Acquire: pairs with the Release in `happen`.
+        // Acquire: pairs with the Release in `raise`.
         self.ends && self.happened.load(Acquire)
     }
 
@@ -69,7 +69,7 @@ impl Unhandled {
     }
 
     /// Sets the flag and unparks all callers (U1 and U3), with `stop` in between (U2).
-    fn happen(&self, stop: impl FnOnce()) {
+    fn raise(&self, stop: impl FnOnce()) {
         if !weakened!("unhandled_flag_first") {
             // Release: what the task did is seen by the threads that panic because of it. Pairs
             // with the Acquire in `has_happened`.
@@ -112,7 +112,7 @@ impl Pool {
     #[cold]
     pub(crate) fn on_task_panic(&self) {
         if self.unhandled.ends {
-            self.unhandled.happen(|| self.set_stopping());
+            self.unhandled.raise(|| self.set_stopping());
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
                     }
                 })
             });
-            unhandled.happen(|| ());
+            unhandled.raise(|| ());
             callers.into_iter().for_each(|caller| caller.join().unwrap());
         });
     }

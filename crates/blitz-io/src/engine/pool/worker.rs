@@ -15,7 +15,7 @@ use crate::engine::work::{
     task::{
         arena::{self, Origin},
         cell::Task,
-        poll::place,
+        poll,
     },
     thread_context::{self, LeaseGuard, SeededRngGuard, blocking::BlockingPolicy},
 };
@@ -112,7 +112,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
     core.count_as_awake();
     let pool = core.pool.clone();
     let index = core.index;
-    thread_context::blocking::set_policy(BlockingPolicy::InPlace);
+    thread_context::blocking::set_policy(BlockingPolicy::InPlaceOnly);
     let _seeded = pool.seeds.as_ref().map(|seeds| SeededRngGuard::new(&seeds.worker(index)));
     let watch_record = WatchRecord::begin(&pool, index);
     // SAFETY: obligation 1 of `LeaseGuard::new`: the lease outlives this value, because the watch
@@ -149,7 +149,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
             // User wakers ran, and may have handed the core off.
             if !held_core::holds_core_of(&pool) {
                 if let NextStep::Run(task) = next {
-                    place(task, Origin::Yielded);
+                    poll::schedule(task, Origin::Yielded);
                 }
                 return lost(&pool, false);
             }

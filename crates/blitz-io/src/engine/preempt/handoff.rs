@@ -249,29 +249,10 @@ impl Pool {
     }
 }
 
-/// Says whether and how `block_in_place` may block this thread.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum InPlace {
-    /// The thread may block as it is.
-    Free,
-    /// The thread may block while a [`Blocked`] lives.
-    Marked,
-    /// The thread may not block.
-    Refused,
-}
-
-pub(crate) fn in_place() -> InPlace {
-    match thread_context::blocking::policy() {
-        BlockingPolicy::Allowed => InPlace::Free,
-        BlockingPolicy::InPlace => InPlace::Marked,
-        BlockingPolicy::Forbidden => InPlace::Refused,
-    }
-}
-
 /// Returns true if this thread is one that other tasks depend on and that may hand its core off.
 #[cfg(feature = "parallel")]
 pub(crate) fn is_worker() -> bool {
-    in_place() == InPlace::Marked
+    thread_context::blocking::policy() == BlockingPolicy::InPlaceOnly
 }
 
 /// A guard that lets this thread block, without a budget and without a core, while it lives.
@@ -350,7 +331,7 @@ impl Drop for Blocked {
             pool.notify_monitor();
         }
         budget::set(self.budget);
-        thread_context::blocking::set_policy(BlockingPolicy::InPlace);
+        thread_context::blocking::set_policy(BlockingPolicy::InPlaceOnly);
     }
 }
 

@@ -185,7 +185,7 @@ impl Offloaded {
         if weakened!("offload_requeues") {
             std::mem::forget(task);
         } else {
-            poll::place(task, Origin::Yielded);
+            poll::schedule(task, Origin::Yielded);
         }
         true
     }
@@ -198,7 +198,9 @@ impl Offloaded {
     /// Polls the task once.
     pub(crate) fn run(&self) {
         let Some(task) = self.take() else { return };
-        let Some(watched) = &self.pool.watched else { return poll::place(task, Origin::Yielded) };
+        let Some(watched) = &self.pool.watched else {
+            return poll::schedule(task, Origin::Yielded);
+        };
         let slice = watched.settings.slice;
         let header = task.into_header();
         // SAFETY: the queue entry in our hands keeps the task alive here; the reference added here
@@ -326,7 +328,7 @@ impl<'a> OffloadGuard<'a> {
             // task.
             pool.notify_monitor();
         }
-        let blocking = thread_context::blocking::replace_policy(BlockingPolicy::InPlace);
+        let blocking = thread_context::blocking::replace_policy(BlockingPolicy::InPlaceOnly);
         Self { watched, cpu, number, blocking, _deadline: deadline, _watch: watch }
     }
 }

@@ -53,8 +53,8 @@ impl Pool {
         let mut polls = self.blocked.all();
         polls.extend(self.stalled_polls());
         let now = Instant::now();
-        let census = self.dump().tasks.into_iter().filter(|task| task.phase == Phase::Running);
-        polls.extend(census.map(|task| RunningPoll {
+        let running = self.dump().tasks.into_iter().filter(|task| task.phase == Phase::Running);
+        polls.extend(running.map(|task| RunningPoll {
             id: task.id,
             name: task.name,
             spawned_at: task.spawned_at,

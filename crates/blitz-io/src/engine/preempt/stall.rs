@@ -90,7 +90,7 @@ pub struct StallReport {
     others_continue: bool,
     waits_in: Option<SystemCall>,
     frames: Arc<[StackFrame]>,
-    forgotten: u64,
+    lost_reports: u64,
 }
 
 impl StallReport {
@@ -375,15 +375,15 @@ impl StallReport {
     ///
     /// let (sender, reports) = mpsc::channel();
     /// let rt = Builder::new_multi_thread()
-    ///     .on_task_stall(move |stall| drop(sender.send(stall.forgotten())))
+    ///     .on_task_stall(move |stall| drop(sender.send(stall.lost_reports())))
     ///     .build()?;
     /// // The task stays in one poll until its stall has been reported.
     /// let task = rt.spawn(async move { reports.recv().unwrap() });
     /// assert_eq!(rt.block_on(task)?, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn forgotten(&self) -> u64 {
-        self.forgotten
+    pub fn lost_reports(&self) -> u64 {
+        self.lost_reports
     }
 }
 
@@ -469,7 +469,7 @@ impl PendingReport {
             others_continue: false,
             waits_in: None,
             frames: Arc::default(),
-            forgotten: 0,
+            lost_reports: 0,
         };
         Self { report, others_continue: false }
     }
@@ -657,7 +657,7 @@ mod reporter {
 
     struct ReportQueue {
         waiting: VecDeque<QueuedReport>,
-        forgotten: u64,
+        lost_reports: u64,
         running: bool,
     }
 
@@ -750,14 +750,14 @@ mod reporter {
 
     impl Reporter {
         fn new(name: &'static str) -> Self {
-            let queue = ReportQueue { waiting: VecDeque::new(), forgotten: 0, running: false };
+            let queue = ReportQueue { waiting: VecDeque::new(), lost_reports: 0, running: false };
             Self { name, queue: Mutex::new(queue), sequence: Futex::new(0) }
         }
 
         fn put(&'static self, queued: QueuedReport) {
             let mut queue = lock(&self.queue);
             if queue.waiting.len() == MAX_QUEUED {
-                queue.forgotten += u64::from(queued.is_for_callback());
+                queue.lost_reports += u64::from(queued.is_for_callback());
                 drop(queue);
                 // Dropping the report may drop a user's callback, and the destructor of that is
                 // user code.
@@ -797,12 +797,12 @@ mod reporter {
                     let next = queue.waiting.pop_front();
                     // Plain lines cannot carry the number of lost reports, so the next report does.
                     let is_for_callback = next.as_ref().is_some_and(QueuedReport::is_for_callback);
-                    let forgotten =
-                        if is_for_callback { std::mem::take(&mut queue.forgotten) } else { 0 };
-                    next.map(|queued| (queued, forgotten))
+                    let lost_reports =
+                        if is_for_callback { std::mem::take(&mut queue.lost_reports) } else { 0 };
+                    next.map(|queued| (queued, lost_reports))
                 };
                 match next {
-                    Some((queued, forgotten)) => queued.deliver(forgotten, &mut report_times),
+                    Some((queued, lost_reports)) => queued.deliver(lost_reports, &mut report_times),
                     None => self.sequence.wait(before, None),
                 }
             }
@@ -812,10 +812,10 @@ mod reporter {
     type ReportTimes = HashMap<&'static Location<'static>, Instant>;
 
     impl QueuedReport {
-        fn deliver(self, forgotten: u64, report_times: &mut ReportTimes) {
+        fn deliver(self, lost_reports: u64, report_times: &mut ReportTimes) {
             match self {
                 QueuedReport::User(user, mut report, stalled_poll) => {
-                    report.forgotten = forgotten;
+                    report.lost_reports = lost_reports;
                     stalled_poll.complete(&mut report);
                     // The callback may take long, and `stalled_poll` keeps the thread's watch
                     // record alive.

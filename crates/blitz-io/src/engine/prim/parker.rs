@@ -20,7 +20,7 @@
 //! Only one thread at a time calls `park` on a parker.
 //!
 //! # Checked by
-//! `a_token_is_never_lost`, `what_was_done_before_unpark_is_seen_after_park`,
+//! `a_token_is_never_lost`, `writes_before_unpark_are_seen_after_park`,
 //! `a_token_reaches_a_thread_that_sleeps_elsewhere`; weakened as `unpark_release`, `park_acquire`,
 //! `unpark_blind` and `unpark_elsewhere`.
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_before_unpark_is_seen_after_park() {
+    fn writes_before_unpark_are_seen_after_park() {
         model(|| {
             let shared = Arc::new((Parker::new(), AtomicUsize::new(0)));
             let waker = thread::spawn({

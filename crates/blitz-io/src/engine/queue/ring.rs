@@ -57,7 +57,7 @@
 //! `a_thief_that_lost_a_race_sees_what_was_pushed`, `a_length_is_one_that_the_ring_once_had`,
 //! `an_item_pushed_before_a_fence_is_seen_after_one`; weakened as `ring_tail_release`,
 //! `ring_tail_acquire`, `ring_pop_release`, `ring_pop_acquire`, `ring_refresh_acquire`,
-//! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_let_go_release`, `ring_let_go_blind`,
+//! `ring_thief_acquire`, `ring_thief_retry_acquire`, `ring_release_is_ordered`, `ring_release_checks`,
 //! `ring_busy_check`, `ring_spill_check`, `ring_room_from_real`, `ring_target_room`,
 //! `ring_newest_release`, `ring_length_acquire`.
 //! `tests.rs`: against a deque, and exactly-once under load.
@@ -576,11 +576,11 @@ impl<T: Linked> Thief<T> {
     /// Releases the claimed slots, so that the owner may write them (step T3).
     #[inline(always)]
     fn release_claim(&self, claim: SlotClaim) {
-        let order = if weakened!("ring_let_go_release") { Relaxed } else { Release };
+        let order = if weakened!("ring_release_is_ordered") { Relaxed } else { Release };
         let end = claim.first.wrapping_add(claim.count);
         let mut head = pack(claim.first, end);
         loop {
-            let real = if weakened!("ring_let_go_blind") { end } else { unpack(head).1 };
+            let real = if weakened!("ring_release_checks") { end } else { unpack(head).1 };
             // Release: our reads come before the owner's next write there; pairs with the Acquire
             // in `refresh` and `pop`. It also upholds invariant 3, for the next thief; pairs with
             // the Acquire in `claim`. Relaxed, on failure: the owner popped, and we only follow

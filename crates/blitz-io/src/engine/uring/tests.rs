@@ -146,7 +146,7 @@ fn a_leaked_operation_keeps_its_payload_until_the_end() {
         let ((mut near, far), dropped) = (UnixStream::pair().unwrap(), Arc::default());
         std::mem::forget(recv_counted(uring, &far, &dropped));
         drop(far);
-        near.write_all(b"into what nobody looks at").unwrap();
+        near.write_all(b"into what is not read").unwrap();
         while uring.in_flight() > 0 {
             turn(driver, Duration::from_secs(30));
         }
@@ -298,10 +298,10 @@ fn a_ring_after_the_end_of_its_driver_is_none() {
 }
 
 /// Measures the figures of docs/design/owned.md; needs a release build and a quiet machine:
-/// `cargo test --release -p blitz-io --lib -- --ignored --nocapture what_an_entrance_costs`.
+/// `cargo test --release -p blitz-io --lib -- --ignored --nocapture cost_of_entering_the_kernel`.
 #[test]
 #[ignore = "measures, and judges nothing"]
-fn what_an_entrance_costs() {
+fn cost_of_entering_the_kernel() {
     const AT_ONCE: usize = 60;
     const ROUNDS: usize = 400;
     let Ok(system) = SystemUring::new() else { return };

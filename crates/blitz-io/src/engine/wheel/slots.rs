@@ -61,8 +61,8 @@
 //!
 //! # Checked by
 //! `a_wheel_behaves_as_a_sorted_map`, `a_far_jump_fires_everything_in_order`,
-//! `what_lies_beyond_the_top_level_comes_down`, `work_under_one_lock_is_bounded`,
-//! `what_was_put_down_ahead_of_time_is_not_put_again_when_it_is_due`.
+//! `timers_beyond_the_top_level_cascade_down`, `work_under_one_lock_is_bounded`,
+//! `a_slot_cascaded_early_is_not_cascaded_again_when_it_is_due`.
 
 use std::{pin::Pin, ptr::NonNull, task::Waker};
 

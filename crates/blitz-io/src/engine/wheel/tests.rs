@@ -119,7 +119,7 @@ fn a_deadline_that_was_passed_is_over_at_once() {
 }
 
 #[test]
-fn what_lies_beyond_the_top_level_comes_down() {
+fn timers_beyond_the_top_level_cascade_down() {
     let ((timers, timers_ref), log) = (timers(), Log::default());
     let day = 86_400_000_000_000;
     let deadlines = [20, 14, 400, 13, 3_650, 27, 210_000].map(|days: u64| days * day + 5);
@@ -154,7 +154,7 @@ fn a_far_jump_fires_everything_in_order() {
 
 /// A slot of level 2 is 4096 ticks.
 #[test]
-fn what_was_put_down_ahead_of_time_is_not_put_again_when_it_is_due() {
+fn a_slot_cascaded_early_is_not_cascaded_again_when_it_is_due() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let is_bare = |level| timers.wheels[0].slots.lock().is_bare(level);
     let deadline = |n: u64| (4096 + n * 7_919 % 4096) * TICK;

@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_written_also_if_the_runtime_ends_first() {
+    fn accepted_bytes_are_written_even_if_the_runtime_ends_first() {
         let target = Target::new(false);
         let mut writing = BlockingWriter::new(target.clone());
         let (open, gate) = channel::<()>();

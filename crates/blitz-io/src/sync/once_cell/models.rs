@@ -118,7 +118,7 @@ fn a_right_given_to_a_dropped_waiter_is_passed_on() {
 }
 
 #[test]
-fn what_get_returns_is_whole() {
+fn get_returns_a_whole_value() {
     model(|| {
         let cell = cell();
         let setter = thread::spawn({

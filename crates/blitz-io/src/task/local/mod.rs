@@ -100,7 +100,7 @@ where
              created on: use `spawn` with a future that is `Send`"
         ),
         Ok(Offered::NotLocal(future, label)) => (future, label),
-        Err(_) => offer.take().expect("there was nobody to offer it to"),
+        Err(_) => offer.take().expect("no set took the offer"),
     };
     match sets::entered() {
         Some(set) => set.spawn(future, label),

@@ -125,7 +125,7 @@ fn bytes_of_a_dropped_read_come_first() {
 
 /// If a blocking thread has read for a future that was dropped, the cursor is ahead of the reader.
 #[test]
-fn what_was_read_ahead_does_not_move_writes_and_seeks() {
+fn read_ahead_does_not_move_writes_and_seeks() {
     if std::env::var_os("BLITZ_FS_INLINE").is_none_or(|way| way != "never") {
         // Only a blocking thread reads ahead, and only `forced` makes reads use one always.
         return;
@@ -397,7 +397,7 @@ fn an_empty_read_and_an_empty_write_do_nothing() {
 }
 
 #[test]
-fn it_can_be_shut_down_by_the_trait() {
+fn a_file_can_be_shut_down_by_the_trait() {
     on_all(|dir| async move {
         let path = dir.join("file");
         let mut file = File::create(&path).await?;

@@ -55,7 +55,7 @@ fn threads(runtime: &Runtime) -> usize {
 }
 
 #[test]
-fn what_is_cached_needs_no_thread() {
+fn cached_reads_need_no_thread() {
     let _watch = watch::begin();
     let dir = folder();
     let path = file(dir.path(), 100_000);
@@ -301,7 +301,7 @@ fn forget(file: &std::fs::File) {
 }
 
 #[test]
-fn what_is_not_cached_is_read_by_a_thread_and_is_right() {
+fn uncached_reads_use_a_thread_and_are_right() {
     let _watch = watch::begin();
     let dir = folder();
     const SIZE: usize = 100_000;

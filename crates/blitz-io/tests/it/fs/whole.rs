@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn what_is_written_is_read_whatever_its_size() {
+fn written_files_of_every_size_are_read_back() {
     on_all(|dir| async move {
         for size in [0, 1, 4095, 4096, 4097, 128 * 1024, 128 * 1024 + 1, 3_000_000] {
             let path = dir.join("file");
@@ -37,7 +37,7 @@ fn a_write_replaces_what_was_there() {
 }
 
 #[test]
-fn what_is_no_text_is_not_read_as_text() {
+fn invalid_utf8_is_an_error() {
     on_all(|dir| async move {
         let path = dir.join("file");
         fs::write(&path, b"\xff\xfe").await?;

@@ -279,7 +279,7 @@ fn only_those_that_were_woken_are_polled() {
 }
 
 #[test]
-fn those_that_were_woken_first_end_first() {
+fn futures_woken_first_end_first() {
     let told = Told::many(5);
     let mut all = select_all(told.iter().cloned());
     assert!(poll(pin!(all.next())).is_pending());
@@ -422,7 +422,7 @@ fn a_future_is_dropped_as_soon_as_it_has_ended() {
 }
 
 #[test]
-fn what_is_done_is_not_polled_again() {
+fn completed_futures_are_not_polled_again() {
     let mut all = pin!(join_all([ready(1)]));
     assert_eq!(poll(all.as_mut()), Poll::Ready(vec![1]));
     assert!(panics(|| poll(all)).contains("polled after it is done"));

@@ -37,7 +37,7 @@ fn drain(mut stream: &UnixStream) -> usize {
 }
 
 #[test]
-fn it_waits_until_there_is_something_to_read() {
+fn readable_waits_until_there_is_data() {
     each(|| async {
         let (a, mut b) = pair();
         let fd = AsyncFd::new(a).unwrap();
@@ -229,7 +229,7 @@ fn a_descriptor_that_cannot_wait_is_refused() {
 }
 
 #[test]
-fn what_is_inside_can_be_reached_and_taken_out() {
+fn the_inner_value_can_be_borrowed_and_taken_out() {
     one(async {
         let (a, _b) = pair();
         let raw = a.as_raw_fd();

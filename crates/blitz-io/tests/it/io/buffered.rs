@@ -184,7 +184,7 @@ fn a_flush_that_has_to_wait_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_an_error_left_is_still_there() {
+fn bytes_left_by_an_error_are_still_buffered() {
     let target = Scripted::writes([Takes(1), Fails(ErrorKind::TimedOut), Takes(0)]);
     let mut writer = BufWriter::new(target);
     assert_eq!(ready(write(&mut writer, NOBODY, b"abc")), 3);

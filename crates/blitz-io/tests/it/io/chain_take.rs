@@ -43,7 +43,7 @@ fn an_empty_buffer_is_not_the_end_of_the_first_source() {
 }
 
 #[test]
-fn what_a_chain_shows_is_consumed_where_it_is() {
+fn consume_on_a_chain_reaches_the_right_reader() {
     let mut both = b"ab".as_slice().chain(b"c\nd".as_slice());
     assert_eq!(now(both.fill_buf()).unwrap(), b"ab");
     both.consume(1);

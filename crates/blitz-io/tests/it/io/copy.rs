@@ -113,7 +113,7 @@ fn a_buffered_copy_takes_what_the_reader_holds() {
 }
 
 #[test]
-fn what_a_buffered_copy_has_not_written_is_still_in_the_reader() {
+fn unwritten_bytes_of_a_buffered_copy_stay_in_the_reader() {
     let mut reader = BufReader::new(&b"abcd"[..]);
     let mut writer = Scripted::writes([Takes(1), Waits, Fails(ErrorKind::TimedOut), Takes(0)]);
     assert!(poll(pin!(copy_buf(&mut reader, &mut writer))).is_pending());

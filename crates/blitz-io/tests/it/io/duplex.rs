@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn what_one_writes_the_other_reads_and_no_more_than_fits() {
+fn each_half_reads_what_the_other_wrote_and_no_more_than_fits() {
     let (mut one, mut two) = duplex(4);
     assert_eq!(ready(write(&mut one, NOBODY, b"abcdef")), 4);
     assert!(write(&mut one, NOBODY, b"ef").is_pending());
@@ -80,7 +80,7 @@ fn the_last_waker_of_an_end_is_the_one_that_is_woken() {
 }
 
 #[test]
-fn what_was_written_is_read_after_the_writer_has_gone() {
+fn written_bytes_are_read_after_the_writer_is_dropped() {
     let (mut one, mut two) = duplex(8);
     let tally = Calls::new();
     assert_eq!(ready(write(&mut one, NOBODY, b"ab")), 2);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn what_goes_in_at_one_end_comes_out_at_the_other() {
+fn bytes_pass_from_one_end_to_the_other() {
     let (mut a, mut b) = duplex(16);
     now(a.write_all(b"ping")).unwrap();
     now(b.write_all(b"pong")).unwrap();

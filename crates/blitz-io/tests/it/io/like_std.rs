@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_until_a_byte_is_what_std_reads(bytes in bytes(), cuts in cuts()) {
+    fn read_until_returns_what_std_returns(bytes in bytes(), cuts in cuts()) {
         let (mut model, mut reader) = (&bytes[..], in_pieces(&bytes, &cuts));
         let (mut wanted, mut found) = (Vec::new(), Vec::new());
         while BufRead::read_until(&mut model, b',', &mut wanted).unwrap() > 0 {

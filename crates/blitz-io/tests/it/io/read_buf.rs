@@ -46,7 +46,7 @@ fn bytes_are_zeroed_once_and_only_as_far_as_requested() {
 }
 
 #[test]
-fn what_is_put_is_filled_and_initialised() {
+fn put_bytes_are_filled_and_initialised() {
     let mut memory = [MaybeUninit::uninit(); 4];
     let mut buf = ReadBuf::uninit(&mut memory);
     buf.put_slice(b"");
@@ -73,7 +73,7 @@ fn a_part_knows_nothing_of_the_whole_and_is_not_counted() {
 }
 
 #[test]
-fn it_is_a_buf_mut() {
+fn a_read_buf_is_a_buf_mut() {
     let mut memory = [MaybeUninit::uninit(); 6];
     let mut buf = ReadBuf::uninit(&mut memory);
     buf.put_u16(0x4142);
@@ -115,7 +115,7 @@ fn refused(f: impl FnOnce()) -> String {
 }
 
 #[test]
-fn what_does_not_fit_panics_at_the_callers_line() {
+fn too_many_bytes_panic_at_the_callers_line() {
     let mut memory = [MaybeUninit::uninit(); 4];
     let mut buf = ReadBuf::uninit(&mut memory);
     buf.put_slice(b"ab");

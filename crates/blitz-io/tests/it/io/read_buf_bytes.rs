@@ -93,7 +93,7 @@ fn a_buffer_of_nothing_is_full() {
 }
 
 #[test]
-fn it_shows_its_bytes_for_debugging() {
+fn debug_output_shows_the_bytes() {
     let mut bytes = [0; 3];
     let text = format!("{:?}", ReadBuf::new(&mut bytes));
     assert!(text.contains("ReadBuf") && text.contains("filled"), "{text}");

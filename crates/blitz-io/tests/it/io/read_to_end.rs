@@ -55,7 +55,7 @@ fn a_vector_that_is_too_small_grows() {
 }
 
 #[test]
-fn what_was_read_before_an_error_or_a_drop_is_kept() {
+fn bytes_read_before_an_error_or_a_drop_are_kept() {
     let mut reader = source([Bytes(b"ab"), Fail(ErrorKind::ConnectionReset), Bytes(b"c"), Wait]);
     let mut buf = Vec::new();
     assert_eq!(kind(now(reader.read_to_end(&mut buf))), ErrorKind::ConnectionReset);
@@ -105,7 +105,7 @@ fn text_is_appended() {
 }
 
 #[test]
-fn what_is_not_text_leaves_the_string_as_it_was() {
+fn invalid_utf8_leaves_the_string_unchanged() {
     for bad in [&b"ab\xff"[..], b"\xc3", b"\xa4bc"] {
         let mut text = "before".to_owned();
         let error = now(source([Bytes(bad)]).read_to_string(&mut text)).unwrap_err();

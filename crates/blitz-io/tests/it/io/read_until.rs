@@ -71,7 +71,7 @@ fn a_line_that_is_not_text_leaves_the_string_as_it_was() {
 }
 
 #[test]
-fn what_came_before_an_error_is_kept_if_it_is_text() {
+fn text_before_an_error_is_kept() {
     for (came, kept) in [(&b"ab"[..], "before ab"), (b"ab\xff", "before ")] {
         let mut text = "before ".to_owned();
         let mut reader = source([Bytes(came), Fail(ErrorKind::ConnectionReset)]);

@@ -12,8 +12,8 @@ use blitz_io::io::{
 use crate::{child, make, watch};
 
 #[test]
-fn what_comes_in_goes_out() {
-    const NAME: &str = "io::stdio::what_comes_in_goes_out";
+fn standard_input_is_copied_to_standard_output() {
+    const NAME: &str = "io::stdio::standard_input_is_copied_to_standard_output";
     if child::role().is_some() {
         make::workers(1).block_on(async {
             let mut lines = BufReader::new(stdin()).lines();

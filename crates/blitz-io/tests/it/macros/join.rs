@@ -269,7 +269,7 @@ fn futures_that_point_into_themselves_stay_where_they_are() {
 }
 
 #[test]
-fn it_may_be_sent_if_its_parts_may() {
+fn the_future_is_send_if_its_parts_are() {
     let _watch = watch::begin();
     let rt = one_thread();
     let task = rt.spawn(async {

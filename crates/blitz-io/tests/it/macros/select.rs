@@ -396,7 +396,7 @@ fn whatever_becomes_a_future_may_be_selected() {
 }
 
 #[test]
-fn it_may_be_sent_if_its_parts_may() {
+fn the_future_is_send_if_its_parts_are() {
     let _watch = watch::begin();
     let rt = one_thread();
     let name = String::from("name");

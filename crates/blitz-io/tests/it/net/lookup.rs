@@ -50,7 +50,7 @@ fn a_name_is_looked_up() {
 }
 
 #[test]
-fn what_is_no_address_is_an_error() {
+fn invalid_addresses_are_errors() {
     each(|| async {
         for wrong in ["127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ""] {
             let error = lookup_host(wrong).await.map(drop).unwrap_err();

@@ -38,7 +38,7 @@ async fn pair() -> (NamedPipeServer, NamedPipeClient) {
 }
 
 #[test]
-fn what_one_end_writes_the_other_reads() {
+fn each_end_reads_what_the_other_wrote() {
     each(|| async {
         let (mut server, mut client) = pair().await;
         for round in 0..50_u32 {
@@ -154,7 +154,7 @@ fn one_client_after_the_other_is_served_by_one_instance() {
 }
 
 #[test]
-fn what_cannot_be_done_yet_would_block() {
+fn operations_that_are_not_ready_would_block() {
     one(async {
         let (server, client) = pair().await;
         let mut byte = [0; 1];

@@ -357,7 +357,7 @@ fn a_read_pending_when_the_runtime_ends_returns_an_error_and_the_buffer() {
 }
 
 #[test]
-fn what_a_thread_has_begun_goes_on_without_it() {
+fn a_read_begun_by_a_thread_goes_on_after_its_exit() {
     let _watch = watch::begin();
     for rt in kinds() {
         let (mut one, other) = rt.block_on(pairs::tcp());

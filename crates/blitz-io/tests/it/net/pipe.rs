@@ -120,7 +120,7 @@ fn one_opened_both_ways_has_no_end() {
 }
 
 #[test]
-fn what_is_no_pipe_is_refused() {
+fn files_that_are_not_pipes_are_refused() {
     one(async {
         let path = path();
         std::fs::write(&path, b"a file").unwrap();

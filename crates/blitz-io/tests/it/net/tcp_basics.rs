@@ -22,7 +22,7 @@ fn much() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_in_order() {
+fn written_bytes_are_read_in_order() {
     on_each(async || {
         let (mut client, mut server) = tcp().await;
         let writes = blitz_io::spawn(async move {

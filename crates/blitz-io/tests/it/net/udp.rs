@@ -53,7 +53,7 @@ fn datagrams_do_not_run_together() {
 /// Windows returns an error for a datagram that does not fit instead.
 #[cfg(unix)]
 #[test]
-fn what_does_not_fit_is_cut_off_and_gone() {
+fn a_datagram_that_does_not_fit_is_truncated() {
     each(|| async {
         let (a, b) = pairs::udp().await;
         a.send(b"abcdef").await.unwrap();
@@ -202,7 +202,7 @@ fn buffers_of_bytes_are_filled_where_they_end() {
 }
 
 #[test]
-fn it_is_used_by_two_tasks_at_once_without_a_lock() {
+fn two_tasks_use_one_socket_at_once_without_a_lock() {
     each(|| async {
         let (a, b) = pairs::udp().await;
         let a = Arc::new(a);

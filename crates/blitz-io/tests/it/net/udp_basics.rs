@@ -30,7 +30,7 @@ fn datagrams_arrive_with_their_bounds_and_their_sender() {
 /// Windows returns an error for a datagram that does not fit instead.
 #[cfg(unix)]
 #[test]
-fn what_does_not_fit_is_thrown_away() {
+fn the_rest_of_a_long_datagram_is_discarded() {
     on_each(async || {
         let (one, other) = udp().await;
         one.send(b"abcdef").await.unwrap();

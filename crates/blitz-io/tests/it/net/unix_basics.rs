@@ -264,7 +264,7 @@ fn a_pipe_with_a_name_is_opened_from_both_ends() {
 }
 
 #[test]
-fn what_is_no_pipe_or_of_the_other_direction_is_refused() {
+fn files_that_are_not_pipes_or_of_the_wrong_direction_are_refused() {
     on_each(async || {
         let folder = Folder::new();
         let plain = folder.join("plain");

@@ -109,7 +109,7 @@ fn jobs_spawned_on_a_thread_whose_pool_has_ended_run_there() {
 }
 
 #[test]
-fn what_an_exit_handler_spawns_runs() {
+fn jobs_spawned_by_an_exit_handler_run() {
     let _watch = watch::begin();
     let (sender, receiver) = mpsc::channel();
     let builder = ThreadPoolBuilder::new().num_threads(2).exit_handler(move |index| {

@@ -100,7 +100,7 @@ fn a_set_has_tokios_marker_traits() {
 }
 
 #[test]
-fn what_waits_for_many_tasks_can_be_sent_and_shared() {
+fn scopes_and_trackers_can_be_sent_and_shared() {
     assert_eq!(traits_of!(Scope)[..3], [YES; 3]);
     assert_eq!(traits_of!(ScopeFuture<Ready<u8>>)[..3], [YES; 3]);
     assert_eq!(traits_of!(ScopeFuture<Ready<Rc<u8>>>)[..2], [NO, NO]);

@@ -266,7 +266,7 @@ fn with_the_runtime_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
 }
 
 #[test]
-fn it_may_be_dropped_while_other_threads_wake_its_tasks() {
+fn a_local_runtime_may_be_dropped_while_other_threads_wake_its_tasks() {
     let _watch = watch::begin();
     for round in 0..60 {
         let (rt, tally, left) = (local(), Tally::new(), Left::default());
@@ -341,7 +341,7 @@ fn in_a_thread_local_it_ends_with_its_thread_and_on_it() {
 }
 
 #[test]
-fn what_is_spawned_after_its_end_is_cancelled_here() {
+fn tasks_spawned_after_its_end_are_cancelled_here() {
     let _watch = watch::begin();
     let (rt, tally) = (local(), Tally::new());
     let handle = rt.handle().clone();

@@ -449,7 +449,7 @@ fn half_of_a_full_queue_overflows_once() {
 }
 
 #[test]
-fn what_one_worker_steals_from_another_is_counted() {
+fn stolen_tasks_are_counted() {
     let _watch = watch::begin();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)

@@ -140,7 +140,7 @@ fn every_task_ends_and_is_dropped_once() {
 }
 
 #[test]
-fn what_is_spawned_later_is_cancelled() {
+fn tasks_spawned_after_the_panic_are_cancelled() {
     let _watch = watch::begin();
     for rt in strict() {
         rt.spawn(async { boom() });

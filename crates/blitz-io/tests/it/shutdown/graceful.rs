@@ -53,7 +53,7 @@ fn a_drain_notifies_all_tasks_and_waits_for_them() {
 }
 
 #[test]
-fn those_that_ended_before_are_not_counted() {
+fn tasks_that_ended_before_are_not_counted() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
         let shutdown = Shutdown::new();
@@ -63,7 +63,7 @@ fn those_that_ended_before_are_not_counted() {
 }
 
 #[test]
-fn what_is_left_is_aborted_and_named() {
+fn remaining_tasks_are_aborted_and_named() {
     let _watch = watch::begin();
     for rt in all_kinds_timed() {
         watch::until(|| aborts_and_names_what_is_left(&rt));

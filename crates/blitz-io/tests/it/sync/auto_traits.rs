@@ -349,7 +349,7 @@ fn futures_of_channels_have_tokios_auto_traits() {
 }
 
 #[test]
-fn what_is_waited_for_without_a_value_or_with_a_clone_has_tokios_auto_traits() {
+fn barriers_notifies_and_watches_have_tokios_auto_traits() {
     futures! {
         on::<Semaphore>().acquire() => "SY---";
         on::<Semaphore>().acquire_many(2) => "SY---";

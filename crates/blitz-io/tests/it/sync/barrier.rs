@@ -44,7 +44,7 @@ fn the_last_to_come_is_the_leader() {
 }
 
 #[test]
-fn it_is_used_again_generation_after_generation() {
+fn a_barrier_is_reused_generation_after_generation() {
     let barrier = Barrier::new(2);
     for _ in 0..10 {
         let mut first = waiting(barrier.wait());

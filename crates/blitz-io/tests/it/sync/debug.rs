@@ -75,7 +75,7 @@ fn semaphores_and_their_permits_print_in_every_state() {
 }
 
 #[test]
-fn what_waits_for_others_prints_in_every_state() {
+fn debug_output_works_in_every_state() {
     let barrier = Barrier::new(2);
     let waiter = waiting(barrier.wait());
     prints(&barrier);

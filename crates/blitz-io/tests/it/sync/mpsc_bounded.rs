@@ -107,7 +107,7 @@ fn a_receiver_gets_none_when_the_last_sender_is_gone() {
 }
 
 #[test]
-fn what_was_sent_before_the_last_sender_went_is_received() {
+fn messages_sent_before_the_last_sender_was_dropped_are_received() {
     let (tx, mut rx) = mpsc::channel(4);
     for n in 0..4 {
         tx.try_send(n).unwrap();

@@ -65,7 +65,7 @@ fn a_refused_set_wakes_no_waiter_and_drops_nothing() {
 }
 
 #[test]
-fn it_is_made_cloned_and_compared_by_value() {
+fn a_set_once_is_made_cloned_and_compared_by_value() {
     let full = SetOnce::from(1);
     assert_eq!(full.clone(), full);
     assert_ne!(SetOnce::default(), full);

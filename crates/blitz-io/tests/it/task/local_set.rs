@@ -612,7 +612,7 @@ fn neither_the_future_nor_the_tasks_can_keep_the_others_waiting() {
 }
 
 #[test]
-fn what_another_thread_woke_runs_although_the_set_is_busy() {
+fn tasks_woken_by_another_thread_run_although_the_set_is_busy() {
     let _watch = watch::begin();
     let (rt, set, gate) = (one_thread(), LocalSet::new(), Gate::new());
     let stop = Rc::new(Cell::new(false));
@@ -707,7 +707,7 @@ fn a_destructor_that_panics_ends_its_own_task_only() {
 }
 
 #[test]
-fn what_a_destructor_spawns_while_its_set_ends_is_cancelled() {
+fn tasks_spawned_by_a_destructor_while_its_set_ends_are_cancelled() {
     let (mut set, tally) = (LocalSet::new(), Tally::new());
     let spawned = Rc::new(RefCell::new(Vec::new()));
     for _ in 0..3 {

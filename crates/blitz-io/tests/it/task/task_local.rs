@@ -28,7 +28,7 @@ blitz_io::task_local! {
 }
 
 #[test]
-fn it_may_be_declared_in_every_way() {
+fn a_task_local_may_be_declared_in_every_way() {
     blitz_io::task_local! {}
     blitz_io::task_local! { static A: fn(u8) -> u8; }
     blitz_io::task_local! { pub static B: Vec<Result<u8, [u8; 2]>>; static C: Cell<u8> }
@@ -192,7 +192,7 @@ fn a_value_is_dropped_once_with_its_future() {
 }
 
 #[test]
-fn it_works_while_a_thread_ends() {
+fn task_locals_work_while_a_thread_ends() {
     struct AtExit;
     impl Drop for AtExit {
         fn drop(&mut self) {

@@ -10,14 +10,14 @@ use crate::{
 };
 
 #[test]
-fn it_works_without_a_runtime() {
+fn instants_work_without_a_runtime() {
     let start = Instant::now();
     assert!(Instant::now() >= start);
     assert!(start.elapsed() < Duration::from_secs(3600));
 }
 
 #[test]
-fn it_becomes_an_instant_of_std_and_comes_back() {
+fn an_instant_converts_to_std_and_back() {
     let now = Instant::now();
     assert_eq!(Instant::from_std(now.into_std()), now);
     assert_eq!(Instant::from(std::time::Instant::from(now)), now);
@@ -48,7 +48,7 @@ fn a_difference_that_would_be_negative_is_zero_or_none() {
 }
 
 #[test]
-fn what_does_not_fit_is_none_or_a_panic() {
+fn overflow_is_none_or_a_panic() {
     let now = Instant::now();
     assert_eq!(now.checked_add(Duration::MAX), None);
     assert_eq!(now.checked_sub(Duration::MAX), None);
@@ -59,7 +59,7 @@ fn what_does_not_fit_is_none_or_a_panic() {
 }
 
 #[test]
-fn it_is_a_key_like_any_other() {
+fn an_instant_is_ordered_and_hashed() {
     use std::collections::{BTreeSet, HashSet};
     let now = Instant::now();
     assert_eq!(HashSet::from([now, now, now + ms(1)]).len(), 2);
@@ -68,7 +68,7 @@ fn it_is_a_key_like_any_other() {
 }
 
 #[test]
-fn it_stands_still_with_the_paused_clock_and_moves_with_it() {
+fn an_instant_follows_the_paused_clock() {
     paused(async {
         let start = Instant::now();
         let real = std::time::Instant::now();

@@ -32,7 +32,7 @@ fn the_first_tick_is_immediate_and_the_others_a_period_apart() {
 }
 
 #[test]
-fn it_is_never_early() {
+fn an_interval_is_never_early() {
     each(|| async {
         let start = std::time::Instant::now();
         let mut interval = interval(ms(1));
@@ -44,7 +44,7 @@ fn it_is_never_early() {
 }
 
 #[test]
-fn it_may_start_later() {
+fn an_interval_may_start_later() {
     paused(async {
         let start = Instant::now();
         let mut interval = interval_at(start + ms(25), ms(10));
@@ -54,7 +54,7 @@ fn it_may_start_later() {
 }
 
 #[test]
-fn it_may_have_started_earlier() {
+fn an_interval_may_have_started_earlier() {
     paused(async {
         time::advance(ms(100)).await;
         let start = Instant::now() - ms(25);

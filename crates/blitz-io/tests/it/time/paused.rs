@@ -39,7 +39,7 @@ fn a_sleep_of_years_takes_no_real_time() {
 }
 
 #[test]
-fn it_advances_to_the_next_timer_only_when_nothing_else_can_run() {
+fn the_clock_advances_only_when_nothing_else_can_run() {
     paused(async {
         let start = Instant::now();
         let worker = task::spawn(async move {
@@ -133,7 +133,7 @@ fn pause_stops_a_running_clock_and_resume_lets_it_go_on() {
 }
 
 #[test]
-fn what_makes_no_sense_panics() {
+fn invalid_arguments_panic() {
     one(async {
         panic_of(time::resume).says(&["time is not frozen"]);
         panic_of(|| once(advance(ms(1)))).says(&["time is not frozen"]);

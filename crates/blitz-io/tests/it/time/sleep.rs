@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[test]
-fn it_is_never_early() {
+fn an_interval_is_never_early() {
     each(|| async {
         for duration in [Duration::ZERO, Duration::from_micros(100), ms(1), ms(3)] {
             let start = std::time::Instant::now();
@@ -98,7 +98,7 @@ fn far_deadlines_come_at_their_time_and_not_before() {
 }
 
 #[test]
-fn it_is_elapsed_only_after_it_fired() {
+fn a_sleep_is_elapsed_only_after_it_fired() {
     paused(async {
         let mut sleeper = pin!(sleep(ms(5)));
         assert!(!sleeper.is_elapsed());
@@ -112,7 +112,7 @@ fn it_is_elapsed_only_after_it_fired() {
 }
 
 #[test]
-fn it_may_be_put_off() {
+fn a_sleep_may_be_reset_to_a_later_time() {
     paused(async {
         let start = Instant::now();
         let mut sleeper = waiting(sleep(ms(10)));
@@ -128,7 +128,7 @@ fn it_may_be_put_off() {
 }
 
 #[test]
-fn it_may_be_brought_forward() {
+fn a_sleep_may_be_reset_to_an_earlier_time() {
     paused(async {
         let start = Instant::now();
         let mut sleeper = waiting(sleep(ms(1000)));
@@ -162,7 +162,7 @@ fn reset_before_the_first_poll_counts() {
 }
 
 #[test]
-fn it_may_be_used_again_after_it_fired() {
+fn a_sleep_may_be_reset_after_it_fired() {
     paused(async {
         let mut sleeper = pin!(sleep(ms(10)));
         for _ in 0..5 {
@@ -250,7 +250,7 @@ fn a_runtime_driven_from_outside_fires_for_its_own_tasks() {
 }
 
 #[test]
-fn it_is_woken_also_while_all_else_is_idle() {
+fn a_sleep_is_woken_while_all_else_is_idle() {
     // Deadlines in falling order: each must shorten the sleep of the thread that sleeps.
     let _watch = watch::begin();
     for rt in [one_thread(), workers(1), workers(2)] {

@@ -134,7 +134,7 @@ fn an_event_against_a_wait_is_not_lost() {
 
 /// A thread that sees an event sees what was done before it, without the help of the wakers.
 #[test]
-fn what_was_done_before_an_event_is_seen_after_it() {
+fn writes_before_an_event_are_seen_after_it() {
     struct EventAndData(Record, UnsafeCell<u32>);
     // SAFETY: the cell is written before the event and read only by a thread that has seen the
     // event.

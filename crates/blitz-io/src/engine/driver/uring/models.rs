@@ -69,7 +69,7 @@ impl UringWorld {
     }
 
     fn call(&self, table: &mut UringTable) {
-        if table.takes_call() {
+        if table.take_call() {
             self.write(Token::NUDGE, 0, false);
         }
     }
@@ -95,7 +95,7 @@ impl UringWorld {
     fn wait(&self) -> usize {
         loop {
             let (mut table, mut events) = (self.table.lock(), Events::new(8));
-            table.wakes();
+            table.set_awake();
             self.reap(&mut table);
             let unarmed = std::iter::from_fn(|| table.next_unarmed()).map(|(token, ..)| token);
             let unarmed: Vec<Token> = unarmed.collect();
@@ -103,7 +103,7 @@ impl UringWorld {
                 table.hand_out(&mut events);
                 return events.found.len();
             }
-            table.sleeps();
+            table.set_asleep();
             drop(table);
             // The polls that start report at once that their descriptors are writable.
             unarmed.into_iter().for_each(|token| self.write(token, libc::EPOLLOUT, true));
@@ -158,7 +158,7 @@ fn a_call_is_left_to_the_called_thread() {
 }
 
 #[test]
-fn what_another_thread_reaps_is_reported() {
+fn completions_reaped_by_another_thread_are_reported() {
     model(|| {
         let world = UringWorld::with_poll();
         let kernel = beside(&world, |world| world.write(TOKEN, libc::EPOLLOUT, true));

@@ -139,7 +139,7 @@ impl UringTable {
     }
 
     /// Records that a removal waits for the end of the token's poll.
-    pub(super) fn ends(&mut self, token: Token) {
+    pub(super) fn begin_ending(&mut self, token: Token) {
         self.ending.push(token);
     }
 
@@ -148,24 +148,24 @@ impl UringTable {
     }
 
     /// Records that the poll has ended, or that the removal has stopped waiting for it.
-    pub(super) fn ended(&mut self, token: Token) {
+    pub(super) fn finish_ending(&mut self, token: Token) {
         self.ending.retain(|other| *other != token);
     }
 
     /// W1: the waiting thread is awake.
-    pub(super) fn wakes(&mut self) {
+    pub(super) fn set_awake(&mut self) {
         (self.waiting, self.called) = (false, false);
     }
 
     /// W3: the waiting thread sleeps from now on.
-    pub(super) fn sleeps(&mut self) {
+    pub(super) fn set_asleep(&mut self) {
         (self.waiting, self.called) = (true, false);
     }
 
     /// A2: returns true if a thread sleeps, or is about to, and has not been called; records the
     /// call.
     #[must_use = "it has to be called"]
-    pub(super) fn takes_call(&mut self) -> bool {
+    pub(super) fn take_call(&mut self) -> bool {
         let is_due = self.waiting && !self.called && !weakened!("uring_calls");
         self.called |= self.waiting;
         is_due
@@ -179,7 +179,7 @@ impl UringTable {
     }
 
     /// Records that a thread submits polls.
-    pub(super) fn is_armed_by(&mut self, thread: ThreadId) {
+    pub(super) fn add_armer(&mut self, thread: ThreadId) {
         self.armers = match self.armers {
             Armers::NoThread => Armers::One(thread),
             Armers::One(other) if other == thread => Armers::One(other),
@@ -201,7 +201,7 @@ impl UringTable {
     }
 
     /// Records that a token has lost its poll and needs a new one.
-    pub(super) fn is_unarmed(&mut self, token: Token) {
+    pub(super) fn set_unarmed(&mut self, token: Token) {
         if let Some(watched) = self.watched.get_mut(&token)
             && watched.armed
         {
@@ -256,7 +256,7 @@ impl UringTable {
         let Some(watched) = self.watched.get(&token) else {
             if !more {
                 // A removal waits for it, or it was a call, or its registration has ended.
-                self.ended(token);
+                self.finish_ending(token);
             }
             return;
         };
@@ -277,7 +277,7 @@ impl UringTable {
             }
         };
         if !more {
-            self.is_unarmed(token);
+            self.set_unarmed(token);
         }
         if bits != 0 {
             self.kept.push(SelectorEvent { token, ready: flags_of(bits).ready() });

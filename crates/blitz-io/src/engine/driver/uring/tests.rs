@@ -139,7 +139,7 @@ fn the_port_of_a_listener_is_free_when_it_was_removed() {
 }
 
 #[test]
-fn what_is_removed_before_it_is_armed_is_no_matter_for_the_kernel() {
+fn a_token_removed_before_it_is_armed_never_reaches_the_kernel() {
     let Some((ring, mut events)) = ring() else { return };
     let (near, mut far) = pair();
     ring.add(near.as_fd(), token(1), Interest::READABLE).unwrap();
@@ -330,7 +330,7 @@ const DEEDS: &[Deed] = &[
         Ready::READ_CLOSED,
     ),
     (
-        "a datagram for nobody",
+        "a datagram without a receiver",
         || {
             let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -341,7 +341,7 @@ const DEEDS: &[Deed] = &[
         Ready::ERROR,
     ),
     (
-        "a datagram for nobody, and one that is there",
+        "a datagram without a receiver, and one that is there",
         || {
             let [socket, far] = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
             socket.connect(far.local_addr().unwrap()).unwrap();
@@ -357,7 +357,7 @@ const DEEDS: &[Deed] = &[
 
 /// After each action the records have the same readiness as with epoll.
 #[test]
-fn what_is_reported_is_what_epoll_reports() {
+fn events_are_those_of_epoll() {
     if ring().is_none() {
         return;
     }

@@ -32,7 +32,7 @@ fn permits_are_small() {
 }
 
 #[test]
-fn none_at_all_can_always_be_acquired() {
+fn zero_permits_can_always_be_acquired() {
     let permits = Permits::new(0);
     let mut waiting = pin!(permits.acquire(1));
     assert!(poll_idly(waiting.as_mut()).is_pending());

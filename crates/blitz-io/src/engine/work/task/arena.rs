@@ -93,17 +93,17 @@ impl Origin {
 /// The services of a runtime that its arenas use.
 pub(crate) trait Schedule: Send + Sync {
     /// Puts the entry where a thread of the runtime will find it.
-    fn place(&self, task: Task, origin: Origin);
+    fn schedule(&self, task: Task, origin: Origin);
 
-    /// Places the entry on behalf of code that holds an [`Inside`] and is done with it.
-    fn place_inside(&self, task: Task, origin: Origin, inside: Inside) {
+    /// Schedules the entry on behalf of code that holds an [`Inside`] and is done with it.
+    fn schedule_inside(&self, task: Task, origin: Origin, inside: Inside) {
         drop(inside);
-        self.place(task, origin);
+        self.schedule(task, origin);
     }
 
-    /// Places the entry of a task that was woken by a thread without a core of this runtime.
-    fn place_from_outside(&self, task: Task) {
-        self.place(task, Origin::Woken);
+    /// Schedules the entry of a task that was woken by a thread without a core of this runtime.
+    fn schedule_remote(&self, task: Task) {
+        self.schedule(task, Origin::Woken);
     }
 
     /// Called when many cells wait in `returned` of `arena`: makes the arena's holder take them.
@@ -236,7 +236,7 @@ impl Arena {
     }
 
     #[inline]
-    pub(crate) fn schedule(&self) -> &dyn Schedule {
+    pub(crate) fn scheduler(&self) -> &dyn Schedule {
         // SAFETY: the `Arc` in `schedule` keeps its value alive.
         unsafe { self.runtime.scheduler.as_ref() }
     }
@@ -481,7 +481,7 @@ impl Arena {
             next = unsafe { next_returned(cell) };
             // SAFETY: 1. our caller holds the arena. 2. the cell was returned to this arena, and is
             // ours.
-            unsafe { self.reclaim(cell) };
+            unsafe { self.recycle(cell) };
         }
     }
 
@@ -491,7 +491,7 @@ impl Arena {
     /// 1. The caller holds the arena, and nothing of it is borrowed. 2. The cell is of this arena,
     ///    listed, and the caller's.
     #[inline]
-    unsafe fn reclaim(&self, cell: NonNull<Header>) {
+    unsafe fn recycle(&self, cell: NonNull<Header>) {
         // SAFETY: obligations 1 and 2: we hold the arena, and the cell is on its list.
         unsafe {
             self.holder_state().live -= 1;
@@ -597,7 +597,7 @@ pub(crate) fn is_of_this_runtime(task: NonNull<Header>) -> bool {
     let arena = unsafe { task.as_ref() }.arena;
     // SAFETY: a held arena is alive.
     arena == held_arena
-        || unsafe { ptr::addr_eq(arena.as_ref().schedule(), held_arena.as_ref().schedule()) }
+        || unsafe { ptr::addr_eq(arena.as_ref().scheduler(), held_arena.as_ref().scheduler()) }
 }
 
 /// Returns a cell without references to its arena.
@@ -646,7 +646,7 @@ unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
     // while other code runs.
     if held_arena == arena && !unsafe { held_arena.as_ref().holder_state() }.closed {
         // SAFETY: 1. this thread holds the arena. 2. by obligation 1 the cell is ours.
-        return unsafe { held_arena.as_ref().reclaim(cell) };
+        return unsafe { held_arena.as_ref().recycle(cell) };
     }
     // SAFETY: this thread holds `held_arena` and no borrow of it is alive; the cell is ours by
     // obligation 1, of `arena`, and given up.

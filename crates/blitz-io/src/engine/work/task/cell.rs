@@ -351,7 +351,7 @@ unsafe fn panicked(header: NonNull<Header>, payload: Box<dyn Any + Send>) -> Joi
     let (id, arena) = unsafe { (header.as_ref().id, header.as_ref().arena.as_ref()) };
     // SAFETY: obligation 1: running keeps the task's memory alive.
     if !unsafe { header.as_ref() }.is_blocking() {
-        arena.schedule().task_panicked();
+        arena.scheduler().task_panicked();
     }
     // SAFETY: 1. running keeps the task alive.
     unsafe { trace::panicked(header) };

@@ -61,14 +61,14 @@ impl TaskRef {
     }
 
     pub(crate) fn abort(&self) {
-        self.place(self.header().state.cancel());
+        self.act_on(self.header().state.cancel());
     }
 
-    /// Performs the duty that a transition returned; the transition must have kept the reference.
-    pub(crate) fn place(&self, duty: Woken) {
-        match duty {
-            // SAFETY: the transition returned `Place`, so it set QUEUED and this is the one entry.
-            Woken::Place => poll::place(unsafe { Task::new(self.0) }, Origin::Woken),
+    /// Does what a transition returned; the transition must have kept the reference.
+    pub(crate) fn act_on(&self, woken: Woken) {
+        match woken {
+            // SAFETY: the transition returned `Schedule`, so it set QUEUED and this is the one entry.
+            Woken::Schedule => poll::schedule(unsafe { Task::new(self.0) }, Origin::Woken),
             Woken::Nothing => {}
             Woken::Free => unreachable!("no reference was given up"),
         }

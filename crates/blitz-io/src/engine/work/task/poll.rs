@@ -87,12 +87,12 @@ impl PollCaller {
         }
     }
 
-    /// Places the entry of the task that was just polled, behind other tasks.
+    /// Schedules the task that was just polled, behind other tasks.
     #[inline(always)]
-    fn place_again(self, task: Task, origin: Origin) {
+    fn reschedule(self, task: Task, origin: Origin) {
         match self {
-            Self::Loop => place_inside(task, origin, thread_context::nested_inside()),
-            Self::Within | Self::Elsewhere => place(task, origin),
+            Self::Loop => schedule_inside(task, origin, thread_context::nested_inside()),
+            Self::Within | Self::Elsewhere => schedule(task, origin),
         }
     }
 }
@@ -216,16 +216,16 @@ unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
     if yielded {
         header.state.rest_yielded();
         // SAFETY: 1. our transition set QUEUED, and this is the one entry.
-        caller.place_again(unsafe { Task::new(task) }, Origin::Yielded);
+        caller.reschedule(unsafe { Task::new(task) }, Origin::Yielded);
         return false;
     }
     header.waiting.set(wait);
     match header.state.rest() {
         // The task may be running elsewhere or gone by now.
         Rested::Idle => false,
-        Rested::Place => {
+        Rested::Schedule => {
             // SAFETY: 1. our transition set QUEUED, and this is the one entry.
-            caller.place_again(unsafe { Task::new(task) }, Origin::WokenInPoll);
+            caller.reschedule(unsafe { Task::new(task) }, Origin::WokenInPoll);
             false
         }
         Rested::Cancel => {
@@ -365,23 +365,23 @@ unsafe fn complete(task: NonNull<Header>, user_code: bool) {
 
 /// Hands the entry to the runtime of its task.
 #[inline]
-pub(crate) fn place(task: Task, origin: Origin) {
+pub(crate) fn schedule(task: Task, origin: Origin) {
     let (task, arena) = arena_of(task);
-    arena.schedule().place(task, origin);
+    arena.scheduler().schedule(task, origin);
 }
 
 /// Hands the entry to its runtime, for a caller that holds an [`Inside`] and is done with it.
 #[inline]
-pub(crate) fn place_inside(task: Task, origin: Origin, inside: Inside) {
+pub(crate) fn schedule_inside(task: Task, origin: Origin, inside: Inside) {
     let (task, arena) = arena_of(task);
-    arena.schedule().place_inside(task, origin, inside);
+    arena.scheduler().schedule_inside(task, origin, inside);
 }
 
 /// Hands the entry to its runtime, from a thread that holds no core of that runtime.
 #[inline]
-pub(crate) fn place_from_outside(task: Task) {
+pub(crate) fn schedule_remote(task: Task) {
     let (task, arena) = arena_of(task);
-    arena.schedule().place_from_outside(task);
+    arena.scheduler().schedule_remote(task);
 }
 
 /// Returns the entry and the arena of its task, which lives as long as the task.
@@ -389,6 +389,6 @@ pub(crate) fn place_from_outside(task: Task) {
 fn arena_of<'a>(task: Task) -> (Task, &'a Arena) {
     let header = task.into_header();
     // SAFETY: the entry keeps the memory alive, and the memory its arena, until the entry is
-    // placed; `into_header` gave the entry to us, and we pass it on once.
+    // scheduled; `into_header` gave the entry to us, and we pass it on once.
     unsafe { (Task::new(header), header.as_ref().arena.as_ref()) }
 }

@@ -96,7 +96,7 @@ impl ShieldedTask {
     /// Removes the shield from the task that it covers.
     fn lift(&mut self) {
         if let Some(task) = self.0.take() {
-            task.place(task.header().state.unshield());
+            task.act_on(task.header().state.unshield());
         }
     }
 }

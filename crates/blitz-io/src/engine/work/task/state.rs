@@ -97,8 +97,8 @@ pub(crate) struct State(AtomicU64);
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Place the task in a queue: the caller's transition set QUEUED.
-    Place,
+    /// Put the task into a queue: the caller's transition set QUEUED.
+    Schedule,
     /// Nothing.
     Nothing,
     /// Free the memory: the caller gave up the last reference.
@@ -125,8 +125,8 @@ pub(crate) enum Taken {
 pub(crate) enum Rested {
     /// Nothing: the task is idle and may be polled elsewhere by now.
     Idle,
-    /// Place the task again: it is queued.
-    Place,
+    /// Put the task into a queue again: the transition set QUEUED.
+    Schedule,
     /// Drop the future and complete the task as cancelled: it is still running.
     Cancel,
 }
@@ -213,7 +213,7 @@ impl State {
             if now & QUEUED != 0 {
                 return (Woken::Nothing, next);
             }
-            (Woken::Place, next | QUEUED)
+            (Woken::Schedule, next | QUEUED)
         })
     }
 
@@ -270,7 +270,7 @@ impl State {
             }
             let next = now & !(RUNNING | NOTIFIED);
             if now & NOTIFIED != 0 && !weakened!("rest_sees_notified") {
-                return (Rested::Place, next | QUEUED);
+                return (Rested::Schedule, next | QUEUED);
             }
             (Rested::Idle, next)
         })
@@ -333,7 +333,7 @@ impl State {
             }
             let next = now | CANCELLED;
             if now & (RUNNING | QUEUED) == 0 && must_cancel(next) {
-                return (Woken::Place, next | QUEUED);
+                return (Woken::Schedule, next | QUEUED);
             }
             (Woken::Nothing, next)
         })
@@ -370,7 +370,7 @@ impl State {
             let next = now - SHIELD_ONE;
             let idle = now & (COMPLETE | RUNNING | QUEUED) == 0;
             if idle && must_cancel(next) && !weakened!("unshield_delivers") {
-                return (Woken::Place, next | QUEUED);
+                return (Woken::Schedule, next | QUEUED);
             }
             (Woken::Nothing, next)
         })

@@ -102,7 +102,7 @@ unsafe fn wake_inside(task: NonNull<Header>, inside: Inside) {
     // step. Afterwards QUEUED keeps the memory, and this thread's core keeps the runtime.
     match unsafe { task.as_ref() }.state.wake_by_value() {
         // SAFETY: 1. our transition set QUEUED, and this is the one entry.
-        Woken::Place => poll::place_inside(unsafe { Task::new(task) }, Origin::Woken, inside),
+        Woken::Schedule => poll::schedule_inside(unsafe { Task::new(task) }, Origin::Woken, inside),
         Woken::Nothing => {}
         Woken::Free => {
             ::std::mem::drop(inside);
@@ -134,7 +134,7 @@ unsafe fn wake_outside(task: NonNull<Header>) {
     // SAFETY: obligation 1: the waker's reference keeps the task.
     match unsafe { task.as_ref() }.state.wake_by_ref() {
         // SAFETY: 1. our transition set QUEUED, and this is the one entry.
-        Woken::Place => poll::place_from_outside(unsafe { Task::new(task) }),
+        Woken::Schedule => poll::schedule_remote(unsafe { Task::new(task) }),
         Woken::Nothing => {}
         Woken::Free => unreachable!("no reference was given up"),
     }
@@ -164,7 +164,7 @@ unsafe fn wake_and_place(task: NonNull<Header>) {
     // SAFETY: obligation 1: the caller's reference keeps the task.
     match unsafe { task.as_ref() }.state.wake_by_ref() {
         // SAFETY: 1. our transition set QUEUED, and this is the one entry.
-        Woken::Place => poll::place(unsafe { Task::new(task) }, Origin::Woken),
+        Woken::Schedule => poll::schedule(unsafe { Task::new(task) }, Origin::Woken),
         Woken::Nothing => {}
         Woken::Free => unreachable!("no reference was given up"),
     }

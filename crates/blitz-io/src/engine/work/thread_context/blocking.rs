@@ -22,15 +22,15 @@ pub(super) struct BlockingPart {
     stays: Cell<bool>,
 }
 
-/// The permission to start a `block_on` on this thread.
+/// The permission to block this thread: to start a `block_on`, or to enter `block_in_place`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockingPolicy {
-    /// A `block_on` may start.
+    /// The thread may block as it is.
     Allowed,
-    /// A `block_on` may start only inside `block_in_place`: the thread is a worker, or inside a
-    /// `block_on` that runs no tasks.
-    InPlace,
-    /// No `block_on` may start, because everything else that this thread runs would wait.
+    /// The thread may block only inside `block_in_place`, which hands its core off: it is a worker,
+    /// or inside a `block_on` that runs no tasks.
+    InPlaceOnly,
+    /// The thread must not block, because everything else that it runs would wait.
     Forbidden,
 }
 

@@ -23,7 +23,7 @@ struct ArenaTestScheduler {
 }
 
 impl Schedule for ArenaTestScheduler {
-    fn place(&self, task: Task, _origin: Origin) {
+    fn schedule(&self, task: Task, _origin: Origin) {
         // A closed injector returns the entry, and dropping it is right.
         drop(self.injector.push(task));
     }

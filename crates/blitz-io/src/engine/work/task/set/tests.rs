@@ -27,7 +27,7 @@ struct SetTestScheduler {
 }
 
 impl Schedule for SetTestScheduler {
-    fn place(&self, task: Task, _origin: Origin) {
+    fn schedule(&self, task: Task, _origin: Origin) {
         drop(self.injector.push(task));
     }
 

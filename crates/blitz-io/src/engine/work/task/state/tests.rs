@@ -57,11 +57,11 @@ impl MockTask {
     fn wake(&self) {
         // Relaxed: the state word must order it.
         self.news.store(1, Relaxed);
-        self.place(self.state.wake_by_ref());
+        self.act_on(self.state.wake_by_ref());
     }
 
-    fn place(&self, duty: Woken) {
-        if duty == Woken::Place {
+    fn act_on(&self, duty: Woken) {
+        if duty == Woken::Schedule {
             // Release: publishes the entry, as a queue would. Pairs with the Acquire in `pop`.
             self.entries.fetch_add(1, Release);
         }
@@ -87,7 +87,7 @@ impl MockTask {
                 match self.state.rest() {
                     Rested::Idle => {}
                     // Release: publishes the entry. Pairs with the Acquire in `pop`.
-                    Rested::Place => drop(self.entries.fetch_add(1, Release)),
+                    Rested::Schedule => drop(self.entries.fetch_add(1, Release)),
                     Rested::Cancel => self.end(),
                 }
                 Some(seen)
@@ -198,8 +198,8 @@ fn a_wake_during_the_poll_is_not_lost() {
             move || mock.wake()
         });
         let mut seen = mock.news.load(Relaxed);
-        if mock.state.rest() == Rested::Place {
-            mock.place(Woken::Place);
+        if mock.state.rest() == Rested::Schedule {
+            mock.act_on(Woken::Schedule);
         }
         waker.join().unwrap();
         seen = drain(&mock).unwrap_or(seen);
@@ -232,7 +232,7 @@ fn abort_against_poll_drops_the_future_once() {
         let mock = MockTask::new();
         let aborter = thread::spawn({
             let mock = mock.clone();
-            move || mock.place(mock.state.cancel())
+            move || mock.act_on(mock.state.cancel())
         });
         drain(&mock);
         aborter.join().unwrap();
@@ -247,7 +247,7 @@ fn abort_of_an_idle_task_against_a_wake_queues_once() {
         let mock = MockTask::idle();
         let aborter = thread::spawn({
             let mock = mock.clone();
-            move || mock.place(mock.state.cancel())
+            move || mock.act_on(mock.state.cancel())
         });
         mock.wake();
         drain(&mock);
@@ -264,7 +264,7 @@ fn abort_against_abort_ends_the_task_once() {
         let aborters: Vec<_> = (0..2)
             .map(|_| {
                 let mock = mock.clone();
-                thread::spawn(move || mock.place(mock.state.cancel()))
+                thread::spawn(move || mock.act_on(mock.state.cancel()))
             })
             .collect();
         drain(&mock);
@@ -316,7 +316,7 @@ fn stop_against_abort_ends_the_task_once() {
         let mock = MockTask::idle();
         let aborter = thread::spawn({
             let mock = mock.clone();
-            move || mock.place(mock.state.cancel())
+            move || mock.act_on(mock.state.cancel())
         });
         if mock.state.stop() {
             mock.end();
@@ -357,7 +357,7 @@ fn a_waker_against_the_end_frees_once() {
                 if duty == Woken::Free {
                     mock.frees.fetch_add(1, Relaxed);
                 }
-                mock.place(duty);
+                mock.act_on(duty);
             }
         });
         if mock.state.stop() {
@@ -459,9 +459,9 @@ fn shield_against_abort_defers_and_delivers() {
         mock.state.shield().unwrap();
         let aborter = thread::spawn({
             let mock = mock.clone();
-            move || mock.place(mock.state.cancel())
+            move || mock.act_on(mock.state.cancel())
         });
-        mock.place(mock.state.unshield());
+        mock.act_on(mock.state.unshield());
         aborter.join().unwrap();
         drain(&mock);
         assert_eq!(mock.ends.load(Relaxed), 1, "the abort was lost with the shield");
@@ -475,7 +475,7 @@ fn an_abort_under_a_shield_leaves_the_task_alone() {
         mock.state.shield().unwrap();
         let aborter = thread::spawn({
             let mock = mock.clone();
-            move || mock.place(mock.state.cancel())
+            move || mock.act_on(mock.state.cancel())
         });
         mock.wake();
         drain(&mock);
@@ -497,7 +497,7 @@ fn a_yield_against_a_wake_makes_one_entry() {
             move || mock.wake()
         });
         mock.state.rest_yielded();
-        mock.place(Woken::Place);
+        mock.act_on(Woken::Schedule);
         let mut seen = drain(&mock);
         waker.join().unwrap();
         seen = drain(&mock).or(seen);

@@ -1,4 +1,4 @@
-//! A worker's stack of jobs, which is private until a thief requests jobs from it.
+//! A worker's deque of jobs, which is private until a thief requests jobs from it.
 //!
 //! # Protocol
 //! Jobs have indices, which grow by one with each theft and are 64-bit words everywhere: words of
@@ -45,7 +45,7 @@
 //! next push reports that, and the owner calls `publish`, which publishes half of its private jobs;
 //! then it wakes a worker if that is due. A thief waits for the owner about as long as forcing has
 //! taken lately, and then forces the jobs to be public itself; so waiting in vain at most doubles
-//! the price. It waits less for an owner that does not touch its stack meanwhile.
+//! the price. It waits less for an owner that does not touch its deque meanwhile.
 //!
 //! A worker that is about to sleep requests jobs in the same way (`request`). That is a swap, and
 //! so is the owner's reset in `publish`: of two swaps that meet, the later one sees what was done
@@ -58,7 +58,7 @@
 //! indices never change.
 //!
 //! *Fences*: where there is no asymmetric barrier, its light side must be a fence. Push and pop do
-//! not know about that: in a *fenced* stack, the words that they read say permanently that a
+//! not know about that: in a *fenced* deque, the words that they read say permanently that a
 //! request is pending and that a thief is active. So each push and each pop takes its cold path,
 //! `publish` or `pop_at_slow`, which begins with the fence and then reads the true words (`guard`
 //! and `limit` of `Fenced`). This is the same algorithm at the price of Chase-Lev.
@@ -66,12 +66,12 @@
 //! # Invariants
 //! While the lock is free: `head <= public <= tail` and `loose <= tail`, except for an owner in the
 //! middle of a pop. `guard` is the larger of `public` and `loose`, or permanently `ALL` in a
-//! *shared* stack: there the owner locks for each pop, and thieves need neither requests nor
+//! *shared* deque: there the owner locks for each pop, and thieves need neither requests nor
 //! barriers. That mode is for pools that take the oldest job first. The slot of `tail` exists.
 //!
 //! # Rejected
 //! - Chase-Lev: a full fence in each pop costs more than the rest of a join together. Where a fence
-//!   must be paid, this stack pays it as well, but needs no read-modify-write for the last job and
+//!   must be paid, this deque pays it as well, but needs no read-modify-write for the last job and
 //!   no old arrays that thieves may still read.
 //! - A flag that push and pop read, to know whether the barrier is a fence: systems that have a
 //!   barrier would pay for those that have none.
@@ -84,14 +84,14 @@
 //! `a_push_after_a_theft_is_seen_once`, `two_thieves_never_take_the_same_job`,
 //! `jobs_that_move_while_a_thief_is_there_are_taken_once`,
 //! `requested_jobs_are_published`, `a_push_or_a_request_sees_the_other`,
-//! `a_shared_stack_gives_each_job_once`, `a_reset_limit_hides_no_request`,
+//! `a_shared_deque_gives_each_job_once`, `a_reset_limit_hides_no_request`,
 //! `a_join_beside_loose_jobs_and_a_thief_loses_none`, `a_job_that_a_wait_took_is_not_popped_again`,
-//! `loose_jobs_are_seen_while_a_join_comes_back`, `a_fenced_stack_gives_each_job_once`,
+//! `loose_jobs_are_seen_while_a_join_comes_back`, `a_fenced_deque_gives_each_job_once`,
 //! `a_fenced_push_or_a_request_sees_the_other`, `indices_go_on_where_a_word_of_32_bits_ends`,
-//! `a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more`; weakened as `stack_pop_light`,
-//! `stack_settle_fence`, `stack_publish_fence`, `stack_sees_loose`, `stack_force_heavy`,
-//! `stack_push_light`, `stack_tail_release`, `stack_request_swap`, `stack_force_rereads`,
-//! `stack_shared_pops`, `stack_theft_restores_tail`, `stack_loose_stays`, `stack_settle_above`.
+//! `a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more`; weakened as `deque_pop_light`,
+//! `deque_settle_fence`, `deque_publish_fence`, `deque_sees_loose`, `deque_force_heavy`,
+//! `deque_push_light`, `deque_tail_release`, `deque_request_swap`, `deque_force_rereads`,
+//! `deque_shared_pops`, `deque_theft_restores_tail`, `deque_loose_stays`, `deque_settle_above`.
 
 use std::{
     ptr::NonNull,
@@ -111,7 +111,7 @@ mod models;
 
 type JobSlot<T> = AtomicPtr<T>;
 
-/// The index of a job on a [`Stack`]; it never changes while the job is there.
+/// The index of a job on a [`Deque`]; it never changes while the job is there.
 pub(crate) type Index = u64;
 
 /// The initial number of slots. Nested joins of balanced trees need some dozens; picked, not
@@ -119,7 +119,7 @@ pub(crate) type Index = u64;
 const SLOTS: usize = if cfg!(blitz_loom) { 3 } else { 256 };
 
 /// The number of pauses that a thief waits for the owner before it forces: the initial number, and
-/// the number for an owner that does not touch its stack. It takes two to three microseconds, the
+/// the number for an owner that does not touch its deque. It takes two to three microseconds, the
 /// barrier's cost on bare metal, so that waiting in vain at most doubles that cost.
 const MIN_PAUSES: u32 = if cfg!(blitz_loom) { 1 } else { 60 };
 
@@ -133,7 +133,7 @@ const PAUSE_NS: u128 = 45;
 /// The value of `limit` that is a request for jobs.
 const REQUESTED: Index = 0;
 
-/// The `guard` of a shared stack, and the value that a fenced stack always shows there.
+/// The `guard` of a shared deque, and the value that a fenced deque always shows there.
 const ALL: Index = Index::MAX;
 
 /// The words that the owner touches on each push and pop.
@@ -142,11 +142,11 @@ struct OwnerSide<T> {
     guard: AtomicU64,
     limit: AtomicU64,
     base: AtomicPtr<JobSlot<T>>,
-    /// Used if the stack is fenced.
+    /// Used if the deque is fenced.
     fenced: Fenced,
 }
 
-/// The true values of `guard` and `limit` in a fenced stack, where the words of those names always
+/// The true values of `guard` and `limit` in a fenced deque, where the words of those names always
 /// send the owner to the cold path.
 struct Fenced {
     guard: AtomicU64,
@@ -169,7 +169,7 @@ struct JobSlots<T> {
 }
 
 /// A worker's jobs: its owner pushes and pops at one end, thieves take at the other.
-pub(crate) struct Stack<T> {
+pub(crate) struct Deque<T> {
     owner: CachePadded<OwnerSide<T>>,
     thieves: CachePadded<Thieves<T>>,
     /// True if the owner pops without the lock where it can.
@@ -187,11 +187,11 @@ struct Thieves<T> {
 }
 
 // SAFETY: 1. slots are atomics, and only the owner changes the array's memory, under the lock. 2.
-// The stack hands out pointers and never dereferences them; their users are responsible for what is
+// The deque hands out pointers and never dereferences them; their users are responsible for what is
 // behind them.
-unsafe impl<T> Send for Stack<T> {}
+unsafe impl<T> Send for Deque<T> {}
 // SAFETY: shared access is sound for the same two reasons as `Send` above.
-unsafe impl<T> Sync for Stack<T> {}
+unsafe impl<T> Sync for Deque<T> {}
 // SAFETY: slots are atomics that hold pointers, which are never dereferenced, and the memory
 // belongs to this value alone.
 unsafe impl<T> Send for JobSlots<T> {}
@@ -202,18 +202,18 @@ unsafe impl<T> Send for JobSlots<T> {}
 pub(crate) struct PushResult {
     /// The job's index.
     pub(crate) index: Index,
-    /// True if jobs were requested or the slots are used up: [`Stack::publish`] must be called
+    /// True if jobs were requested or the slots are used up: [`Deque::publish`] must be called
     /// before the next push.
     pub(crate) is_requested: bool,
 }
 
-impl<T> Stack<T> {
-    /// Creates a stack for an owner that takes the newest job first.
+impl<T> Deque<T> {
+    /// Creates a deque for an owner that takes the newest job first.
     pub(crate) fn new() -> Self {
         Self::with(true, needs_fences())
     }
 
-    /// Creates a stack for an owner that locks for each pop, and so may take the oldest job as
+    /// Creates a deque for an owner that locks for each pop, and so may take the oldest job as
     /// well.
     pub(crate) fn shared() -> Self {
         Self::with(false, needs_fences())
@@ -255,7 +255,7 @@ impl<T> Stack<T> {
         if self.is_fenced { &self.owner.fenced.limit } else { &self.owner.limit }
     }
 
-    /// Performs the owner's side of the barrier on the hot path. A fenced stack has its fence on
+    /// Performs the owner's side of the barrier on the hot path. A fenced deque has its fence on
     /// the cold path instead.
     #[inline(always)]
     fn light(&self) {
@@ -301,7 +301,7 @@ impl<T> Stack<T> {
         // Relaxed: the store of `tail` below publishes it.
         slot.store(job.as_ptr(), Relaxed);
         self.set_tail(index + 1);
-        if !weakened!("stack_push_light") {
+        if !weakened!("deque_push_light") {
             // Pairs with the heavy barrier of a worker that goes to sleep after its `request`.
             self.light();
         }
@@ -334,8 +334,8 @@ impl<T> Stack<T> {
     #[inline(always)]
     pub(crate) unsafe fn pop_at(&self, index: Index) -> bool {
         self.set_tail(index);
-        if !weakened!("stack_pop_light") {
-            // O2. Pairs with T2 in `force`. A shared stack needs none: its guard never changes.
+        if !weakened!("deque_pop_light") {
+            // O2. Pairs with T2 in `force`. A shared deque needs none: its guard never changes.
             self.light();
         }
         // Relaxed: O3; the barrier orders it, and if the guard is high, the lock orders what
@@ -345,7 +345,7 @@ impl<T> Stack<T> {
 
     #[inline(always)]
     fn set_tail(&self, tail: Index) {
-        let order = if weakened!("stack_tail_release") { Relaxed } else { Release };
+        let order = if weakened!("deque_tail_release") { Relaxed } else { Release };
         // Release: publishes the slots below, and what lies behind their pointers. Pairs with the
         // Acquire in `force`.
         self.owner.tail.store(tail, order);
@@ -356,11 +356,11 @@ impl<T> Stack<T> {
     #[cold]
     #[inline(never)]
     fn pop_at_slow(&self, index: Index) -> bool {
-        if weakened!("stack_shared_pops") && !self.is_private {
+        if weakened!("deque_shared_pops") && !self.is_private {
             return true;
         }
         if self.is_fenced && self.is_private {
-            if !weakened!("stack_settle_fence") {
+            if !weakened!("deque_settle_fence") {
                 // O2, as in `pop_at`. Pairs with T2 in `force`.
                 barrier::light_as(true);
             }
@@ -370,15 +370,15 @@ impl<T> Stack<T> {
             }
         }
         let mut shared = lock(&self.thieves.shared);
-        let is_top = shared.loose <= index + 1 || weakened!("stack_settle_above");
+        let is_top = shared.loose <= index + 1 || weakened!("deque_settle_above");
         if shared.head > index || !is_top {
             // Puts `tail` back: all jobs below `head` are gone, and nothing lies above `loose`.
-            if !weakened!("stack_theft_restores_tail") {
+            if !weakened!("deque_theft_restores_tail") {
                 self.set_tail(shared.head.max(shared.loose));
             }
             return false;
         }
-        shared.reclaim(index);
+        shared.lower_public(index);
         self.set_guard(&shared);
         true
     }
@@ -396,17 +396,17 @@ impl<T> Stack<T> {
         }
         let index = tail - 1;
         self.set_tail(index);
-        shared.reclaim(index);
+        shared.lower_public(index);
         self.set_guard(&shared);
         NonNull::new(shared.slots.slot(index).load(Relaxed))
     }
 
-    /// Takes the oldest job of a shared stack.
+    /// Takes the oldest job of a shared deque.
     ///
     /// # Safety
     /// The caller is the owner.
     pub(crate) unsafe fn pop_oldest(&self) -> Option<NonNull<T>> {
-        debug_assert!(!self.is_private, "a private stack gives its oldest job to thieves");
+        debug_assert!(!self.is_private, "a private deque gives its oldest job to thieves");
         self.take_oldest(&mut lock(&self.thieves.shared))
     }
 
@@ -419,7 +419,7 @@ impl<T> Stack<T> {
         // A join that comes back may have lowered `tail` below jobs that are left; it will put
         // `tail` back under the lock.
         let remaining =
-            if weakened!("stack_sees_loose") { 0 } else { shared.public.max(shared.loose) };
+            if weakened!("deque_sees_loose") { 0 } else { shared.public.max(shared.loose) };
         tail.max(remaining) > shared.head
     }
 
@@ -440,8 +440,8 @@ impl<T> Stack<T> {
         // Relaxed: only the owner writes it.
         let tail = self.owner.tail.load(Relaxed);
         if self.is_fenced {
-            if !weakened!("stack_publish_fence") {
-                // The fence that `push` leaves out in a fenced stack, where each push ends here.
+            if !weakened!("deque_publish_fence") {
+                // The fence that `push` leaves out in a fenced deque, where each push ends here.
                 // Pairs with the heavy barrier of a worker that goes to sleep after its `request`.
                 barrier::light_as(true);
             }
@@ -482,7 +482,7 @@ impl<T> Stack<T> {
     /// Requests that the owner's next push publishes jobs; for workers that are about to sleep.
     pub(crate) fn request(&self) {
         let limit = self.limit();
-        if weakened!("stack_request_swap") {
+        if weakened!("deque_request_swap") {
             limit.store(REQUESTED, Relaxed);
             return;
         }
@@ -523,7 +523,7 @@ impl<T> Stack<T> {
             if !is_empty && self.guard().load(Relaxed) > head {
                 return true;
             }
-            // The request is made even if the stack is empty: then the first job that comes is
+            // The request is made even if the deque is empty: then the first job that comes is
             // public at once, and need not be forced from an owner that pushes no other.
             if step == 0 && !self.is_requested() {
                 self.request();
@@ -557,8 +557,8 @@ impl<T> Stack<T> {
     /// Performs T1 to T3: publishes half of the private jobs without the owner's help.
     fn force(&self, shared: &mut Shared<T>) {
         let owner = &*self.owner;
-        // Acquire: the slots of a shared stack, from which its owner pops under the lock. Pairs
-        // with the Release in `set_tail`. For a private stack the value is only a guess.
+        // Acquire: the slots of a shared deque, from which its owner pops under the lock. Pairs
+        // with the Release in `set_tail`. For a private deque the value is only a guess.
         let tail = owner.tail.load(Acquire);
         if tail <= shared.public {
             return;
@@ -572,7 +572,7 @@ impl<T> Stack<T> {
         shared.public = wanted;
         self.set_guard(shared);
         let start = Instant::now();
-        if !weakened!("stack_force_heavy") {
+        if !weakened!("deque_force_heavy") {
             // T2. Pairs with O2 in `pop_at`.
             barrier::heavy();
         }
@@ -580,7 +580,7 @@ impl<T> Stack<T> {
         // Acquire: T3; the slots below `tail`, and the contents of their jobs. Pairs with the
         // Release in `set_tail`.
         let now = owner.tail.load(Acquire);
-        let reached = if weakened!("stack_force_rereads") { wanted } else { wanted.min(now) };
+        let reached = if weakened!("deque_force_rereads") { wanted } else { wanted.min(now) };
         // An owner that waits for the lock in `pop_at_slow` may have lowered `tail` below what is
         // public: the order in which the lock is taken decides about that job.
         shared.public = public.max(reached);
@@ -616,10 +616,10 @@ fn needs_fences() -> bool {
 impl<T> Shared<T> {
     /// Lowers `public` and `loose` after the owner has taken `index`. Half of the rest stays
     /// public, so that the next pops need no lock.
-    fn reclaim(&mut self, index: Index) {
+    fn lower_public(&mut self, index: Index) {
         let rest = index - self.head;
         self.public = self.public.min(self.head + rest.div_ceil(2));
-        if !weakened!("stack_loose_stays") {
+        if !weakened!("deque_loose_stays") {
             self.loose = self.loose.min(index);
         }
     }

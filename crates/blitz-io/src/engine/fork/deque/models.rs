@@ -1,29 +1,29 @@
-//! Models of the stack: each job goes to one taker, which sees the job's contents.
+//! Models of the deque: each job goes to one taker, which sees the job's contents.
 
 use std::ptr::NonNull;
 
-use super::{Index, Stack};
+use super::{Deque, Index};
 use crate::engine::prim::{
     Arc, AtomicUsize, Ordering::Relaxed, UnsafeCell, barrier, lock, model, thread,
 };
 
 /// A job with content that its taker reads and changes.
-struct StackTestJob(UnsafeCell<usize>, AtomicUsize);
+struct DequeTestJob(UnsafeCell<usize>, AtomicUsize);
 
 // SAFETY: the thread that takes a job has it alone; the model checks that.
-unsafe impl Sync for StackTestJob {}
+unsafe impl Sync for DequeTestJob {}
 
-/// A stack of jobs that live as long as it does.
-struct StackWorld {
-    stack: Stack<StackTestJob>,
-    jobs: Vec<StackTestJob>,
+/// A deque of jobs that live as long as it does.
+struct DequeWorld {
+    deque: Deque<DequeTestJob>,
+    jobs: Vec<DequeTestJob>,
 }
 
-impl StackWorld {
-    fn new(stack: Stack<StackTestJob>, jobs: usize) -> Arc<Self> {
+impl DequeWorld {
+    fn new(deque: Deque<DequeTestJob>, jobs: usize) -> Arc<Self> {
         let jobs =
-            (0..jobs).map(|_| StackTestJob(UnsafeCell::new(0), AtomicUsize::new(0))).collect();
-        Arc::new(Self { stack, jobs })
+            (0..jobs).map(|_| DequeTestJob(UnsafeCell::new(0), AtomicUsize::new(0))).collect();
+        Arc::new(Self { deque, jobs })
     }
 
     /// Fills a job, pushes it and returns its index. Called by the owner.
@@ -33,10 +33,10 @@ impl StackWorld {
         job.0.with_mut(|value| unsafe { *value = 10 });
         // SAFETY: 1. each model has one thread that pushes and pops. 2. `publish` follows every
         // push, below.
-        let pushed = unsafe { self.stack.push(NonNull::from(job)) };
+        let pushed = unsafe { self.deque.push(NonNull::from(job)) };
         if pushed.is_requested {
             // SAFETY: each model has one thread that pushes and pops.
-            unsafe { self.stack.publish() };
+            unsafe { self.deque.publish() };
         }
         pushed.index
     }
@@ -45,7 +45,7 @@ impl StackWorld {
     fn pop_at(&self, index: Index, number: usize) -> bool {
         // SAFETY: 1. each model has one thread that pushes and pops. 2. The caller has popped all
         // joins above it. 3. It was not taken in another way.
-        let is_ours = unsafe { self.stack.pop_at(index) };
+        let is_ours = unsafe { self.deque.pop_at(index) };
         if is_ours {
             self.jobs[number].take();
         }
@@ -55,7 +55,7 @@ impl StackWorld {
     /// Pops the newest job, as a waiting worker does.
     fn pop(&self) -> bool {
         // SAFETY: each model has one thread that pushes and pops.
-        let job = unsafe { self.stack.pop() };
+        let job = unsafe { self.deque.pop() };
         job.map(take_while_waiting).is_some()
     }
 
@@ -66,10 +66,10 @@ impl StackWorld {
         job.0.with_mut(|value| unsafe { *value = 10 });
         // SAFETY: 1. each model has one thread that pushes and pops. 2. `publish` follows every
         // push.
-        let pushed = unsafe { self.stack.push_loose(NonNull::from(job)) };
+        let pushed = unsafe { self.deque.push_loose(NonNull::from(job)) };
         if pushed.is_requested {
             // SAFETY: each model has one thread that pushes and pops.
-            unsafe { self.stack.publish() };
+            unsafe { self.deque.publish() };
         }
     }
 
@@ -83,7 +83,7 @@ impl StackWorld {
         let mut count = 0;
         while !own.is_taken_while_waiting() {
             // SAFETY: each model has one thread that pushes and pops.
-            match unsafe { self.stack.pop() } {
+            match unsafe { self.deque.pop() } {
                 None => return count,
                 Some(job) if job == NonNull::from(own) => {
                     own.take();
@@ -99,7 +99,7 @@ impl StackWorld {
     /// Takes the oldest job without the check for jobs: the hints that it reads are no events to
     /// the model.
     fn steal(&self) -> bool {
-        self.stack.take_oldest(&mut lock(&self.stack.thieves.shared)).map(taken).is_some()
+        self.deque.take_oldest(&mut lock(&self.deque.thieves.shared)).map(taken).is_some()
     }
 
     fn assert_each_taken_once(&self) {
@@ -110,7 +110,7 @@ impl StackWorld {
     }
 }
 
-impl StackTestJob {
+impl DequeTestJob {
     /// Returns whether the owner has taken the job while it waited for something else.
     fn is_taken_while_waiting(&self) -> bool {
         // Relaxed: only the owner's thread writes it.
@@ -126,23 +126,23 @@ impl StackTestJob {
     }
 }
 
-fn take_while_waiting(job: NonNull<StackTestJob>) {
-    // SAFETY: jobs live as long as the `StackWorld`, which all threads hold.
+fn take_while_waiting(job: NonNull<DequeTestJob>) {
+    // SAFETY: jobs live as long as the `DequeWorld`, which all threads hold.
     let job = unsafe { job.as_ref() };
     // Relaxed: only the owner's thread touches it.
     job.1.store(1, Relaxed);
     job.take();
 }
 
-fn taken(job: NonNull<StackTestJob>) {
-    // SAFETY: jobs live as long as the `StackWorld`, which all threads hold.
+fn taken(job: NonNull<DequeTestJob>) {
+    // SAFETY: jobs live as long as the `DequeWorld`, which all threads hold.
     unsafe { job.as_ref() }.take();
 }
 
 #[test]
 fn a_job_is_popped_or_forced_once() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 1);
+        let world = DequeWorld::new(Deque::with(true, false), 1);
         let thief = thread::spawn({
             let world = world.clone();
             move || world.steal()
@@ -158,7 +158,7 @@ fn a_job_is_popped_or_forced_once() {
 #[test]
 fn two_jobs_go_to_owner_and_thief_once_each() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 2);
+        let world = DequeWorld::new(Deque::with(true, false), 2);
         let outer = world.push(0);
         let inner = world.push(1);
         let thief = thread::spawn({
@@ -176,7 +176,7 @@ fn two_jobs_go_to_owner_and_thief_once_each() {
 #[test]
 fn a_push_after_a_theft_is_seen_once() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 2);
+        let world = DequeWorld::new(Deque::with(true, false), 2);
         let first = world.push(0);
         let thief = thread::spawn({
             let world = world.clone();
@@ -194,7 +194,7 @@ fn a_push_after_a_theft_is_seen_once() {
 #[test]
 fn two_thieves_never_take_the_same_job() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 2);
+        let world = DequeWorld::new(Deque::with(true, false), 2);
         world.push(0);
         world.push(1);
         let thieves = [(); 2].map(|()| {
@@ -215,7 +215,7 @@ fn two_thieves_never_take_the_same_job() {
 fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
     model(|| {
         // The array has three slots, and index 0 is never used, so the second push moves it.
-        let world = StackWorld::new(Stack::with(true, false), 3);
+        let world = DequeWorld::new(Deque::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -232,14 +232,14 @@ fn jobs_that_move_while_a_thief_is_there_are_taken_once() {
 #[test]
 fn requested_jobs_are_published() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 2);
+        let world = DequeWorld::new(Deque::with(true, false), 2);
         // The request is there before the push.
-        world.stack.request();
+        world.deque.request();
         let outer = world.push(0);
         let thief = thread::spawn({
             let world = world.clone();
             move || {
-                let is_public = lock(&world.stack.thieves.shared).public > 1;
+                let is_public = lock(&world.deque.thieves.shared).public > 1;
                 (is_public, world.steal())
             }
         });
@@ -255,21 +255,21 @@ fn requested_jobs_are_published() {
 /// A sleeper requests and then checks for jobs; an owner pushes and then checks for a request.
 fn push_and_request(is_fenced: bool) {
     model(move || {
-        let world = StackWorld::new(Stack::with(true, is_fenced), 1);
+        let world = DequeWorld::new(Deque::with(true, is_fenced), 1);
         let sleeper = thread::spawn({
             let world = world.clone();
             move || {
-                world.stack.request();
+                world.deque.request();
                 barrier::heavy();
                 // Relaxed: the barrier orders it; SeqCst would hide its lack.
-                world.stack.owner.tail.load(Relaxed) > 1
+                world.deque.owner.tail.load(Relaxed) > 1
             }
         });
         let job = NonNull::from(&world.jobs[0]);
         // SAFETY: 1. this thread is the owner. 2. There is one push, and `publish` follows.
-        let pushed = unsafe { world.stack.push(job) };
+        let pushed = unsafe { world.deque.push(job) };
         // SAFETY: this thread is the owner.
-        let was_requested = pushed.is_requested && unsafe { world.stack.publish() };
+        let was_requested = pushed.is_requested && unsafe { world.deque.publish() };
         let seen = sleeper.join().unwrap();
         assert!(was_requested || seen, "the push saw no request and the sleeper no push");
     });
@@ -289,15 +289,15 @@ fn a_fenced_push_or_a_request_sees_the_other() {
 #[test]
 fn loose_jobs_are_seen_while_a_join_comes_back() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 2);
+        let world = DequeWorld::new(Deque::with(true, false), 2);
         let join = world.push(0);
         world.push_loose(1);
         let sleeper = thread::spawn({
             let world = world.clone();
             move || {
-                world.stack.request();
+                world.deque.request();
                 barrier::heavy();
-                world.stack.has_jobs()
+                world.deque.has_jobs()
             }
         });
         assert!(!world.pop_at(join, 0), "there is a job above it");
@@ -307,9 +307,9 @@ fn loose_jobs_are_seen_while_a_join_comes_back() {
 }
 
 #[test]
-fn a_fenced_stack_gives_each_job_once() {
+fn a_fenced_deque_gives_each_job_once() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, true), 2);
+        let world = DequeWorld::new(Deque::with(true, true), 2);
         let outer = world.push(0);
         let inner = world.push(1);
         let thief = thread::spawn({
@@ -327,7 +327,7 @@ fn a_fenced_stack_gives_each_job_once() {
 fn a_reset_limit_hides_no_request() {
     // The push calls `publish` for want of room, whether or not there is a request meanwhile.
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 2);
+        let world = DequeWorld::new(Deque::with(true, false), 2);
         world.push(1);
         let slept = Arc::new(AtomicUsize::new(0));
         let sleeper = thread::spawn({
@@ -335,18 +335,18 @@ fn a_reset_limit_hides_no_request() {
             move || {
                 // Relaxed: the swap of the limit orders it.
                 slept.store(1, Relaxed);
-                world.stack.request();
-                world.stack.owner.tail.load(Relaxed) > 2
+                world.deque.request();
+                world.deque.owner.tail.load(Relaxed) > 2
             }
         });
         let job = NonNull::from(&world.jobs[0]);
         // SAFETY: 1. this thread is the owner. 2. `publish` follows this push, and followed the
         // last one.
-        let pushed = unsafe { world.stack.push(job) };
+        let pushed = unsafe { world.deque.push(job) };
         // A model has three slots, and the first is never used, so `publish` is due in any case.
         assert!(pushed.is_requested || !cfg!(blitz_loom));
         // SAFETY: this thread is the owner.
-        let was_requested = unsafe { world.stack.publish() };
+        let was_requested = unsafe { world.deque.publish() };
         if was_requested {
             assert_eq!(slept.load(Relaxed), 1, "the owner sees what the sleeper did before");
         }
@@ -357,7 +357,7 @@ fn a_reset_limit_hides_no_request() {
 #[test]
 fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 4);
+        let world = DequeWorld::new(Deque::with(true, false), 4);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -380,7 +380,7 @@ fn a_join_beside_loose_jobs_and_a_thief_loses_none() {
 #[test]
 fn a_job_that_a_wait_took_is_not_popped_again() {
     model(|| {
-        let world = StackWorld::new(Stack::with(true, false), 3);
+        let world = DequeWorld::new(Deque::with(true, false), 3);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -401,9 +401,9 @@ fn a_job_that_a_wait_took_is_not_popped_again() {
 }
 
 #[test]
-fn a_shared_stack_gives_each_job_once() {
+fn a_shared_deque_gives_each_job_once() {
     model(|| {
-        let world = StackWorld::new(Stack::with(false, false), 2);
+        let world = DequeWorld::new(Deque::with(false, false), 2);
         let thief = thread::spawn({
             let world = world.clone();
             move || usize::from(world.steal())
@@ -426,30 +426,30 @@ mod plain {
     #[test]
     fn the_newest_is_popped_and_the_oldest_stolen() {
         let kinds = [(true, false), (false, false), (true, true), (false, true)];
-        for stack in kinds.map(|(is_private, is_fenced)| Stack::with(is_private, is_fenced)) {
+        for deque in kinds.map(|(is_private, is_fenced)| Deque::with(is_private, is_fenced)) {
             let jobs: Vec<u32> = (0..1000).collect();
             for job in &jobs {
                 // SAFETY: 1. there is one thread. 2. `publish` follows every push.
-                let pushed = unsafe { stack.push(NonNull::from(job)) };
+                let pushed = unsafe { deque.push(NonNull::from(job)) };
                 if pushed.is_requested {
                     // SAFETY: there is one thread, so it is the owner.
-                    assert!(!unsafe { stack.publish() }, "no thread has requested jobs");
+                    assert!(!unsafe { deque.publish() }, "no thread has requested jobs");
                 }
             }
             let value = |job: Option<NonNull<u32>>| {
                 job.map(|job| {
-                    // SAFETY: the jobs live as long as the stack.
+                    // SAFETY: the jobs live as long as the deque.
                     unsafe { *job.as_ref() }
                 })
             };
             for round in 0..500 {
-                assert_eq!(value(stack.steal()), Some(round));
+                assert_eq!(value(deque.steal()), Some(round));
                 // SAFETY: there is one thread, so it is the owner.
-                assert_eq!(value(unsafe { stack.pop() }), Some(999 - round));
+                assert_eq!(value(unsafe { deque.pop() }), Some(999 - round));
             }
             // SAFETY: there is one thread, so it is the owner.
-            assert!(unsafe { stack.pop() }.is_none() && stack.steal().is_none());
-            assert!(!stack.has_jobs());
+            assert!(unsafe { deque.pop() }.is_none() && deque.steal().is_none());
+            assert!(!deque.has_jobs());
         }
     }
 
@@ -457,14 +457,14 @@ mod plain {
     fn indices_go_on_where_a_word_of_32_bits_ends() {
         const FIRST: Index = u32::MAX as Index - 3;
         for (is_private, is_fenced) in [(true, false), (false, false), (true, true)] {
-            let stack = Stack::starting_at(FIRST, is_private, is_fenced);
+            let deque = Deque::starting_at(FIRST, is_private, is_fenced);
             let jobs: Vec<u32> = (0..8).collect();
             let push = |number: usize| {
                 // SAFETY: 1. there is one thread. 2. `publish` follows every push.
-                let pushed = unsafe { stack.push(NonNull::from(&jobs[number])) };
+                let pushed = unsafe { deque.push(NonNull::from(&jobs[number])) };
                 if pushed.is_requested {
                     // SAFETY: there is one thread, so it is the owner.
-                    unsafe { stack.publish() };
+                    unsafe { deque.publish() };
                 }
                 pushed.index
             };
@@ -472,64 +472,64 @@ mod plain {
             assert!(indices.iter().copied().eq(FIRST..FIRST + 8));
             // Thieves take the jobs below the end of a 32-bit word, and one above it.
             for job in &jobs[..5] {
-                assert_eq!(stack.steal(), Some(NonNull::from(job)));
+                assert_eq!(deque.steal(), Some(NonNull::from(job)));
             }
             // SAFETY: 1. there is one thread. 2. and 3. Each of these two is on top when it is
             // popped.
-            assert!(unsafe { stack.pop_at(indices[7]) && stack.pop_at(indices[6]) });
+            assert!(unsafe { deque.pop_at(indices[7]) && deque.pop_at(indices[6]) });
             // SAFETY: there is one thread, so it is the owner.
-            assert_eq!(unsafe { stack.pop() }, Some(NonNull::from(&jobs[5])));
+            assert_eq!(unsafe { deque.pop() }, Some(NonNull::from(&jobs[5])));
             // A join that has lost its job to a thief, at an index below the end of a 32-bit word.
             // SAFETY: 1. there is one thread. 2. Every join above has ended. 3. A thief has the
             // job, not the owner.
-            assert!(!unsafe { stack.pop_at(indices[0]) });
-            assert!(!stack.has_jobs());
+            assert!(!unsafe { deque.pop_at(indices[0]) });
+            assert!(!deque.has_jobs());
         }
     }
 
     #[test]
     fn a_lock_that_a_panic_left_behind_is_no_reason_to_steal_no_more() {
-        let (stack, job) = (Stack::with(true, false), 7u32);
+        let (deque, job) = (Deque::with(true, false), 7u32);
         // SAFETY: 1. there is one thread. 2. It is the first push, and there is room.
-        let _ = unsafe { stack.push(NonNull::from(&job)) };
+        let _ = unsafe { deque.push(NonNull::from(&job)) };
         let panics = std::panic::AssertUnwindSafe(|| {
-            let _shared = lock(&stack.thieves.shared);
+            let _shared = lock(&deque.thieves.shared);
             std::panic::resume_unwind(Box::new(()));
         });
         assert!(std::panic::catch_unwind(panics).is_err());
-        assert!(stack.thieves.shared.is_poisoned());
-        assert_eq!(stack.steal(), Some(NonNull::from(&job)));
+        assert!(deque.thieves.shared.is_poisoned());
+        assert_eq!(deque.steal(), Some(NonNull::from(&job)));
     }
 
     #[test]
     fn a_producer_whose_jobs_are_all_taken_needs_no_more_room() {
-        let stack = Stack::new();
+        let deque = Deque::new();
         let job = 7u32;
         for _ in 0..100 * super::super::SLOTS {
             // SAFETY: 1. there is one thread. 2. `publish` follows every push.
-            if unsafe { stack.push(NonNull::from(&job)) }.is_requested {
+            if unsafe { deque.push(NonNull::from(&job)) }.is_requested {
                 // SAFETY: there is one thread, so it is the owner.
-                unsafe { stack.publish() };
+                unsafe { deque.publish() };
             }
-            assert!(stack.steal().is_some());
+            assert!(deque.steal().is_some());
         }
-        assert_eq!(lock(&stack.thieves.shared).slots.len(), super::super::SLOTS);
+        assert_eq!(lock(&deque.thieves.shared).slots.len(), super::super::SLOTS);
     }
 
     #[test]
     fn many_thieves_and_an_owner_take_each_job_once() {
         const JOBS: usize = 200_000;
         for is_fenced in [false, true] {
-            give_and_take::<JOBS>(Stack::with(true, is_fenced));
+            give_and_take::<JOBS>(Deque::with(true, is_fenced));
         }
     }
 
-    fn give_and_take<const JOBS: usize>(stack: Stack<AtomicUsize>) {
-        let world: Arc<(Stack<AtomicUsize>, Vec<AtomicUsize>)> =
-            Arc::new((stack, (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
+    fn give_and_take<const JOBS: usize>(deque: Deque<AtomicUsize>) {
+        let world: Arc<(Deque<AtomicUsize>, Vec<AtomicUsize>)> =
+            Arc::new((deque, (0..JOBS).map(|_| AtomicUsize::new(0)).collect()));
         let done = Arc::new(AtomicUsize::new(0));
         let take = |job: NonNull<AtomicUsize>| {
-            // SAFETY: the jobs live as long as the `StackWorld`.
+            // SAFETY: the jobs live as long as the `DequeWorld`.
             unsafe { job.as_ref() }.fetch_add(1, SeqCst);
         };
         let thieves: Vec<_> = (0..3)

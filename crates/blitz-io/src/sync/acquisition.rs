@@ -1,13 +1,13 @@
 //! Waiting for a lock or a semaphore: the part that their futures share.
 //!
-//! A [`Turn`] first tries to take the permits. If they are available, that is one exchange
+//! An [`Acquisition`] first tries to take the permits. If they are available, that is one exchange
 //! and a unit of budget, and the [`AcquireFuture`], with its waiter and its place in the wait
 //! queue, is never created: the future of an uncontended lock writes two words.
 //!
 //! # Invariants
 //! - When permits are taken, the caller's next step wraps them in a guard: nothing that can
 //!   panic lies in between.
-//! - Dropping a turn at any time gives up its place in the wait queue, and the permits that
+//! - Dropping an acquisition at any time gives up its place in the wait queue, and the permits that
 //!   it was given there.
 
 use std::{
@@ -30,7 +30,7 @@ use crate::engine::{
 
 pin_project! {
     /// Acquisition of permits in progress; has a place in the wait queue only if it must wait.
-    pub(crate) struct Turn<'a> {
+    pub(crate) struct Acquisition<'a> {
         #[pin]
         acquire: Option<AcquireFuture<'a>>,
         awaiting: WaitEntry,
@@ -41,7 +41,7 @@ pin_project! {
 /// requested; `None` for semaphores.
 pub(crate) type LockRequest<'a> = Option<(&'a LockId, CallSite)>;
 
-impl<'a> Turn<'a> {
+impl<'a> Acquisition<'a> {
     #[inline]
     pub(crate) fn new() -> Self {
         Self { acquire: None, awaiting: WaitEntry::new() }
@@ -71,7 +71,7 @@ impl<'a> Turn<'a> {
         self.wait(cx, permits, count, request)
     }
 
-    /// Waits in the wait queue, which the turn joins first if necessary.
+    /// Waits in the wait queue, which the acquisition joins first if necessary.
     #[cold]
     fn wait(
         self: Pin<&mut Self>,
@@ -101,21 +101,21 @@ impl<'a> Turn<'a> {
 }
 
 pin_project! {
-    /// A [`Turn`] with its permits and count, for futures that own the lock themselves.
+    /// An [`Acquisition`] with its permits and count, for futures that own the lock themselves.
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub(crate) struct Taking<'a> {
         permits: &'a Permits,
         count: usize,
         request: LockRequest<'a>,
         #[pin]
-        turn: Turn<'a>,
+        acquisition: Acquisition<'a>,
     }
 }
 
 impl<'a> Taking<'a> {
     #[inline]
     pub(crate) fn new(permits: &'a Permits, count: usize, request: LockRequest<'a>) -> Self {
-        Self { permits, count, request, turn: Turn::new() }
+        Self { permits, count, request, acquisition: Acquisition::new() }
     }
 }
 
@@ -125,7 +125,7 @@ impl Future for Taking<'_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        this.turn.poll(cx, this.permits, *this.count, *this.request)
+        this.acquisition.poll(cx, this.permits, *this.count, *this.request)
     }
 }
 

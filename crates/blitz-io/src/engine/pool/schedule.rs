@@ -15,21 +15,21 @@ use crate::engine::{
 impl Core {
     /// Puts an entry into a queue where this core, or a core that helps it, will find it.
     #[inline(always)]
-    pub(crate) fn place(&mut self, task: Task, origin: Origin) {
-        if self.is_plain {
-            self.place_last(task, origin);
+    pub(crate) fn schedule(&mut self, task: Task, origin: Origin) {
+        if self.fifo_only {
+            self.schedule_fifo(task, origin);
         } else {
-            self.place_by_origin(task, origin);
+            self.push_by_origin(task, origin);
         }
     }
 
-    /// Queues an entry like [`place`](Self::place), and then drops `guard`, which keeps the core on
+    /// Queues an entry like [`schedule`](Self::schedule), and then drops `guard`, which keeps the core on
     /// this thread. Nothing is left to do after that, so the caller needs no stack frame.
     ///
     /// # Safety
     /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.
     #[inline(always)]
-    pub(crate) unsafe fn place_and_end<G>(
+    pub(crate) unsafe fn schedule_then<G>(
         mut core: NonNull<Self>,
         task: Task,
         origin: Origin,
@@ -38,12 +38,12 @@ impl Core {
         // SAFETY: obligation 1: the core is ours while `guard` lives, and this borrow ends before
         // it.
         let this = unsafe { core.as_mut() };
-        if this.is_plain {
-            this.place_last(task, origin);
+        if this.fifo_only {
+            this.schedule_fifo(task, origin);
             drop(guard);
         } else {
             // SAFETY: obligation 1 is passed on: `guard` still lives, and `this` is not used again.
-            unsafe { Self::place_by_origin_and_end(core, task, origin, guard) };
+            unsafe { Self::push_by_origin_then(core, task, origin, guard) };
         }
     }
 
@@ -52,7 +52,7 @@ impl Core {
     /// # Safety
     /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.
     #[inline(never)]
-    unsafe fn place_by_origin_and_end<G>(
+    unsafe fn push_by_origin_then<G>(
         mut core: NonNull<Self>,
         task: Task,
         origin: Origin,
@@ -61,29 +61,29 @@ impl Core {
         // SAFETY: obligation 1: the core is ours while `guard` lives. `core` is a pointer because
         // an argument that is a reference would be borrowed until the function returns, and another
         // thread may have the core as soon as the guard is gone.
-        unsafe { core.as_mut() }.place_by_origin(task, origin);
+        unsafe { core.as_mut() }.push_by_origin(task, origin);
         drop(guard);
     }
 
     #[inline(always)]
-    fn place_last(&mut self, task: Task, origin: Origin) {
+    fn schedule_fifo(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
         task.stamp(self.clock.now_ms());
-        self.push_last(task, origin);
+        self.push_fifo(task, origin);
     }
 
     #[inline(always)]
-    fn push_last(&mut self, task: Task, origin: Origin) {
+    fn push_fifo(&mut self, task: Task, origin: Origin) {
         let list = if origin == Origin::Yielded { &mut self.deferred } else { &mut self.fifo };
         list.push_back(task);
     }
 
     #[inline(always)]
-    fn place_by_origin(&mut self, task: Task, origin: Origin) {
+    fn push_by_origin(&mut self, task: Task, origin: Origin) {
         self.counters().placed.add(1);
         task.stamp(self.now());
         if !self.pool.config.threaded {
-            self.push_last(task, origin);
+            self.push_fifo(task, origin);
             return;
         }
         if self.batch {
@@ -102,7 +102,7 @@ impl Core {
         }
     }
 
-    /// Begins a batch: entries that are placed from now on belong to it.
+    /// Begins a batch: entries that are scheduled from now on belong to it.
     ///
     /// They go behind everything that waits already. If that is more than fits into the ring, so
     /// that part of it lies in the injector, the batch goes into the injector as well. Otherwise
@@ -199,20 +199,6 @@ impl Core {
 }
 
 impl Pool {
-    /// Puts an entry into the injector and makes sure that a worker comes for it.
-    #[inline(never)]
-    pub(crate) fn place_outside(&self, task: Task) {
-        task.stamp(self.config.unit().now());
-        match self.injector.push(task) {
-            Ok(()) => {
-                self.wake_one();
-            }
-            // The pool is gone, and all tasks with it: this entry is the rest of one, and dropping
-            // it frees the memory.
-            Err(task) => drop(task),
-        }
-    }
-
     /// Wakes a worker if no worker searches (steps P2 and P3 of `idle`), or else the one that takes
     /// a short sleep (I2 and I3 of `keep_up`). Returns true if it woke one.
     pub(crate) fn wake_one(&self) -> bool {

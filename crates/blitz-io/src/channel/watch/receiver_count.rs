@@ -54,12 +54,12 @@ const WAITING: usize = 1;
 const ONE: usize = 2;
 
 /// The receivers of a watch channel: their number, and the senders that wait for the last to go.
-pub(super) struct Audience {
+pub(super) struct ReceiverCount {
     word: AtomicUsize,
     waiters: Mutex<WaitQueue<()>>,
 }
 
-impl Audience {
+impl ReceiverCount {
     pub(super) fn new(count: usize) -> Self {
         Self { word: AtomicUsize::new(count * ONE), waiters: Mutex::new(WaitQueue::new()) }
     }
@@ -136,34 +136,34 @@ impl Audience {
     }
 }
 
-/// A future that waits until there is no receiver; `W` is the struct that contains the audience.
-pub(super) struct Gone<'a, W: AsRef<Audience>> {
+/// A future that waits until there is no receiver; `W` is the struct that contains the receiver_count.
+pub(super) struct Gone<'a, W: AsRef<ReceiverCount>> {
     whole: &'a W,
     waiter: Waiter<()>,
 }
 
-impl<'a, W: AsRef<Audience>> Gone<'a, W> {
+impl<'a, W: AsRef<ReceiverCount>> Gone<'a, W> {
     pub(super) fn new(whole: &'a W) -> Self {
         Self { whole, waiter: Waiter::new(()) }
     }
 
-    fn parts(self: Pin<&Self>) -> (&'a Audience, Pin<&Waiter<()>>) {
-        let audience = self.whole.as_ref();
+    fn parts(self: Pin<&Self>) -> (&'a ReceiverCount, Pin<&Waiter<()>>) {
+        let receiver_count = self.whole.as_ref();
         // SAFETY: the waiter is pinned with the future: nothing moves it, and its destructor
         // runs in place.
-        (audience, unsafe { self.map_unchecked(|this| &this.waiter) })
+        (receiver_count, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 }
 
-impl<W: AsRef<Audience>> Future for Gone<'_, W> {
+impl<W: AsRef<ReceiverCount>> Future for Gone<'_, W> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let unit = ready!(budget::poll_proceed(cx));
-        let (audience, waiter) = self.as_ref().parts();
+        let (receiver_count, waiter) = self.as_ref().parts();
         let mut spare = spare_for(&waiter, cx.waker());
         loop {
-            let Some(mut waiters) = audience.enter() else {
+            let Some(mut waiters) = receiver_count.enter() else {
                 unit.spend();
                 return Poll::Ready(());
             };
@@ -174,25 +174,25 @@ impl<W: AsRef<Audience>> Future for Gone<'_, W> {
                 thread_context::waits_for(WaitReason::Close);
                 return Poll::Pending;
             }
-            audience.clear_if_empty(&waiters);
+            receiver_count.clear_if_empty(&waiters);
             drop(waiters);
             spare = Some(cx.waker().clone());
         }
     }
 }
 
-impl<W: AsRef<Audience>> Drop for Gone<'_, W> {
+impl<W: AsRef<ReceiverCount>> Drop for Gone<'_, W> {
     fn drop(&mut self) {
         if self.waiter.state() != WaiterState::In {
             return;
         }
         // SAFETY: the future was pinned if it was ever polled, and is not moved from here on.
-        let (audience, waiter) = unsafe { Pin::new_unchecked(&*self) }.parts();
-        let mut waiters = lock(&audience.waiters);
+        let (receiver_count, waiter) = unsafe { Pin::new_unchecked(&*self) }.parts();
+        let mut waiters = lock(&receiver_count.waiters);
         // SAFETY: 1. of `remove`: we own the waiter. 2. This is the only wait queue that it
         // joins.
         let waker = unsafe { waiters.remove(waiter) };
-        audience.clear_if_empty(&waiters);
+        receiver_count.clear_if_empty(&waiters);
         drop(waiters);
         // Dropped last, because a waker's drop runs user code.
         drop(waker);
