@@ -1,20 +1,20 @@
-//! The stack of a fork-join worker against deques from which thieves take the oldest job.
+//! The deque of a fork-join worker against other deques, from which thieves take the oldest job.
 //!
 //! All on one thread: the cost of a join that is not stolen from, and of a theft by itself. Our
-//! stack is private until a thief requests a job; so there are two thefts, one of jobs that the
+//! deque is private until a thief requests a job; so there are two thefts, one of jobs that the
 //! owner has published and one against an owner that does not respond and must be forced.
 //!
-//! *With fences* is the stack where the system has no asymmetric barrier. Here it has one, and a
+//! *With fences* is the deque where the system has no asymmetric barrier. Here it has one, and a
 //! thief that forces calls it all the same; `BLITZ_BARRIER=fences` in the environment shows what it
 //! costs without, and makes the first contender the second.
 
 use std::hint::black_box;
 
-use queue_variants::jobs::{ChaseLev, Job, JobStack};
+use queue_variants::jobs::{ChaseLev, Job, JobDeque};
 
 use crate::{Case, ns_per};
 
-/// A stack with an owner's and a thief's end, both on this thread.
+/// A deque with an owner's and a thief's end, both on this thread.
 trait Jobs: Sized + 'static {
     fn new() -> Self;
     fn push(&mut self, job: Job);
@@ -26,8 +26,8 @@ trait Jobs: Sized + 'static {
     fn publish(&mut self, _another: Job) {}
 }
 
-struct Asymmetric(JobStack);
-struct Fenced(JobStack);
+struct Asymmetric(JobDeque);
+struct Fenced(JobDeque);
 
 /// Implements our two stacks, which differ in how they are created.
 macro_rules! ours {
@@ -64,8 +64,8 @@ macro_rules! ours {
     };
 }
 
-ours!(Asymmetric, JobStack::new);
-ours!(Fenced, JobStack::fenced);
+ours!(Asymmetric, JobDeque::new);
+ours!(Fenced, JobDeque::fenced);
 
 impl Jobs for ChaseLev {
     fn new() -> Self {
@@ -122,7 +122,7 @@ impl Jobs for Crossbeam {
     }
 }
 
-/// st3, whose thieves need a stack to steal into, also for one job.
+/// st3, whose thieves need a worker to steal into, also for one job.
 struct St3 {
     worker: st3::lifo::Worker<Job>,
     stealer: st3::lifo::Stealer<Job>,
@@ -138,7 +138,7 @@ impl Jobs for St3 {
 
     #[inline(always)]
     fn push(&mut self, job: Job) {
-        assert!(self.worker.push(job).is_ok(), "the loops never fill a stack");
+        assert!(self.worker.push(job).is_ok(), "the loops never fill a deque");
     }
 
     #[inline(always)]
@@ -159,7 +159,7 @@ impl Jobs for St3 {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    cases.extend(push_pop("jobs: push+pop of an empty stack, per pair", 0));
+    cases.extend(push_pop("jobs: push+pop of an empty deque, per pair", 0));
     cases.extend(push_pop("jobs: push+pop above 64, per pair", 64));
     cases.extend(steal("jobs: steal of public ones, per job", true));
     cases.extend(steal("jobs: steal of all from a silent owner, per job", false));
@@ -186,14 +186,14 @@ fn push_pop(group: &'static str, depth: usize) -> [Case; 6] {
 
 fn push_pop_loop<C: Jobs>(depth: usize) -> impl FnMut() -> f64 {
     const PAIRS: u64 = 100_000;
-    let mut stack = C::new();
-    Job::many(depth).into_iter().for_each(|job| stack.push(job));
+    let mut deque = C::new();
+    Job::many(depth).into_iter().for_each(|job| deque.push(job));
     let job = Job::many(1)[0];
     move || {
         let mut popped = 0;
         let time = ns_per(PAIRS, || {
             for _ in 0..PAIRS {
-                popped += u64::from(stack.push_pop(black_box(job)));
+                popped += u64::from(deque.push_pop(black_box(job)));
             }
         });
         assert_eq!(popped, PAIRS, "a contender lost jobs");
@@ -208,27 +208,27 @@ fn steal(group: &'static str, is_public: bool) -> [Case; 6] {
 fn steal_loop<C: Jobs>(is_public: bool) -> impl FnMut() -> f64 {
     const REPEATS: usize = 200;
     const JOBS: usize = 256;
-    let mut stack = C::new();
+    let mut deque = C::new();
     let jobs = Job::many(JOBS);
     // At least half of them are public.
     let wanted = if is_public { JOBS / 2 } else { JOBS };
     move || {
         let mut time = 0.0;
         for _ in 0..REPEATS {
-            jobs[1..].iter().for_each(|job| stack.push(*job));
+            jobs[1..].iter().for_each(|job| deque.push(*job));
             if is_public {
-                stack.publish(jobs[0]);
+                deque.publish(jobs[0]);
             } else {
-                stack.push(jobs[0]);
+                deque.push(jobs[0]);
             }
             let mut stolen = 0;
             time += ns_per(1, || {
-                while stolen < wanted && black_box(stack.steal()).is_some() {
+                while stolen < wanted && black_box(deque.steal()).is_some() {
                     stolen += 1;
                 }
             });
             assert_eq!(stolen, wanted, "a thief found nothing");
-            while stack.pop().is_some() {}
+            while deque.pop().is_some() {}
         }
         time / (REPEATS * wanted) as f64
     }

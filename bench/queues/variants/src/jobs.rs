@@ -1,4 +1,4 @@
-//! Exports the stack and its contender for the benchmarks.
+//! Exports the deque and its contender for the benchmarks.
 //!
 //! These are thin, inlined wrappers over one concrete type of job that is never run, so that the
 //! benchmark's own code needs no unsafe code. A push and the pop of its index are one call, as in a
@@ -8,10 +8,10 @@ use std::ptr::NonNull;
 
 use crate::{
     engine::fork::{
+        deque::{Deque, PushResult},
         fenced,
-        deque::{PushResult, Deque},
     },
-    variants::chase_lev::{Deque, Stolen},
+    variants::chase_lev::{ChaseLevDeque, Stolen},
 };
 
 /// A job that is never run; nothing reads the memory that it points to.
@@ -29,22 +29,22 @@ impl Job {
     }
 }
 
-/// A worker's stack. Its owner is the holder of the mutable reference.
-pub struct JobStack(Deque<u64>);
+/// A worker's deque. Its owner is the holder of the mutable reference.
+pub struct JobDeque(Deque<u64>);
 
-impl std::fmt::Debug for JobStack {
+impl std::fmt::Debug for JobDeque {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobStack").finish_non_exhaustive()
+        f.debug_struct("JobDeque").finish_non_exhaustive()
     }
 }
 
-impl JobStack {
-    /// Creates a stack as workers have it, with the barrier that the system offers.
+impl JobDeque {
+    /// Creates a deque as workers have it, with the barrier that the system offers.
     pub fn new() -> Self {
         Self(Deque::new())
     }
 
-    /// Creates a stack with fences for barriers.
+    /// Creates a deque with fences for barriers.
     pub fn fenced() -> Self {
         Self(fenced())
     }
@@ -94,14 +94,14 @@ impl JobStack {
     }
 }
 
-impl Default for JobStack {
+impl Default for JobDeque {
     fn default() -> Self {
         Self::new()
     }
 }
 
 /// The deque of Chase and Lev. Its owner is the holder of the mutable reference.
-pub struct ChaseLev(Deque<u64>);
+pub struct ChaseLev(ChaseLevDeque<u64>);
 
 impl std::fmt::Debug for ChaseLev {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -112,7 +112,7 @@ impl std::fmt::Debug for ChaseLev {
 impl ChaseLev {
     /// Creates an empty deque.
     pub fn new() -> Self {
-        Self(Deque::new())
+        Self(ChaseLevDeque::new())
     }
 
     /// Pushes a job. Returns whether jobs were requested, which never happens here.

@@ -24,9 +24,9 @@ mod engine {
     pub(crate) mod prim;
     pub(crate) mod queue;
     pub(crate) mod fork {
-        pub(crate) mod stack;
+        pub(crate) mod deque;
 
-        /// Creates a stack with fences for barriers. Only the parent of `stack` can do that.
+        /// Creates a deque with fences for barriers. Only the parent of `deque` can do that.
         pub(crate) fn fenced<T>() -> deque::Deque<T> {
             deque::Deque::with(true, true)
         }

@@ -55,7 +55,7 @@ mod models;
 const SLOTS: usize = if cfg!(blitz_loom) { 2 } else { 256 };
 
 /// A deque of jobs: its owner pushes and pops at `bottom`, thieves take at `top`.
-pub(crate) struct Deque<T> {
+pub(crate) struct ChaseLevDeque<T> {
     bottom: CachePadded<AtomicU64>,
     top: CachePadded<AtomicU64>,
     ring: AtomicPtr<Ring<T>>,
@@ -78,11 +78,11 @@ pub(crate) enum Stolen<T> {
 
 // SAFETY: 1. slots are atomics. 2. Rings are freed by the drop alone. 3. The deque hands out
 // pointers and never dereferences them.
-unsafe impl<T> Send for Deque<T> {}
+unsafe impl<T> Send for ChaseLevDeque<T> {}
 // SAFETY: sharing is sound for the same three reasons as `Send` above.
-unsafe impl<T> Sync for Deque<T> {}
+unsafe impl<T> Sync for ChaseLevDeque<T> {}
 
-impl<T> Deque<T> {
+impl<T> ChaseLevDeque<T> {
     pub(crate) fn new() -> Self {
         let ring = Ring { slots: Ring::empty(SLOTS), old: std::ptr::null_mut() };
         Self {
@@ -247,7 +247,7 @@ impl<T> Ring<T> {
     }
 }
 
-impl<T> Drop for Deque<T> {
+impl<T> Drop for ChaseLevDeque<T> {
     fn drop(&mut self) {
         // Relaxed: no other thread has the deque any more.
         let mut ring = self.ring.load(Relaxed);

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::{Deque, Stolen};
+use super::{ChaseLevDeque, Stolen};
 use crate::engine::prim::{Arc, Ordering::Relaxed, UnsafeCell, barrier, model, thread};
 
 /// A job with content that its taker reads and changes.
@@ -13,14 +13,14 @@ unsafe impl Sync for Bead {}
 
 /// A deque of beads that live as long as it does.
 struct World {
-    deque: Deque<Bead>,
+    deque: ChaseLevDeque<Bead>,
     beads: Vec<Bead>,
 }
 
 impl World {
     fn new(beads: usize) -> Arc<Self> {
         let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0))).collect();
-        Arc::new(Self { deque: Deque::new(), beads })
+        Arc::new(Self { deque: ChaseLevDeque::new(), beads })
     }
 
     fn push(&self, number: usize) -> u64 {
@@ -165,7 +165,7 @@ fn many_thieves_and_an_owner_take_each_job_of_a_deque_once() {
     use crate::engine::prim::{AtomicUsize, Ordering::SeqCst};
 
     const JOBS: usize = 100_000;
-    let deque = Deque::new();
+    let deque = ChaseLevDeque::new();
     let jobs: Vec<AtomicUsize> = (0..JOBS).map(|_| AtomicUsize::new(0)).collect();
     let take = |job: NonNull<AtomicUsize>| {
         // SAFETY: jobs live as long as the threads.
