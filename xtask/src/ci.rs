@@ -191,6 +191,12 @@ fn steps(full: bool) -> Vec<Step> {
     vec![
         step("cargo test --workspace", 25, [cargo("test --workspace")]),
         needs("fmt", "fmt", step("format", 1, format())),
+        // The advisories change without a commit of ours, so they are looked at before a release.
+        needs(
+            "deny",
+            "deny",
+            step("licences and sources", 5, [cargo("deny check licenses bans sources")]),
+        ),
         needs("clippy", "clippy", step("clippy", 10, clippy)),
         step("docs", 5, [docs]),
         step("macros: messages, and another name", 10, misuse()),
