@@ -113,7 +113,7 @@ enum State {
 /// # }).unwrap();
 /// ```
 #[derive(Debug)]
-#[must_use = "entries are read only when they are asked for"]
+#[must_use = "entries are read only on request"]
 pub struct ReadDir {
     state: State,
 }

@@ -162,7 +162,7 @@ impl<T> ReadHalf<T> {
     {
         assert!(
             self.is_pair_of(&wr),
-            "Unrelated `split::Write` passed to `split::Read::unsplit`. Ask `is_pair_of` first"
+            "Unrelated `split::Write` passed to `split::Read::unsplit`. Check `is_pair_of` first"
         );
         // The pipe of a simplex stream must stay open.
         [self.pipe, wr.pipe].into_iter().flatten().for_each(CloseOnDrop::forget);

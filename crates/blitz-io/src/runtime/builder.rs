@@ -826,7 +826,7 @@ impl Builder {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "{workers} worker threads are more than the limit of {}: ask for about one \
+                    "{workers} worker threads are more than the limit of {}: use about one \
                      per processor",
                     machine::MAX_WORKERS
                 ),

@@ -391,7 +391,7 @@ impl fmt::Display for Trace {
             // The task waits for several things at once, and the lock was not the last of them.
             f.write_str(" and for a lock")?;
         }
-        write!(f, ", asked for at {location}")?;
+        write!(f, ", requested at {location}")?;
         for (count, holder) in holders.iter().enumerate() {
             // A lock may have thousands of readers, so the list is cut off.
             if count == HOLDERS_SHOWN {

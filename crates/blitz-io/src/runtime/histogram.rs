@@ -68,7 +68,7 @@ impl HistogramConfiguration {
     pub fn linear(bucket_width: Duration, num_buckets: usize) -> Self {
         let width_ns = nanoseconds(bucket_width);
         assert!(width_ns > 0, "a histogram's buckets must be wider than zero");
-        assert!(num_buckets > 0, "a histogram needs a bucket: ask for one at the least");
+        assert!(num_buckets > 0, "a histogram needs a bucket: pass at least 1");
         Self { scale: Scale::Linear { width_ns, buckets: num_buckets } }
     }
 
@@ -410,7 +410,7 @@ impl Choice {
 
     #[track_caller]
     pub(crate) fn set_buckets(&mut self, buckets: usize) {
-        assert!(buckets > 0, "a histogram needs a bucket: ask for one at the least");
+        assert!(buckets > 0, "a histogram needs a bucket: pass at least 1");
         self.older().buckets = buckets;
     }
 

@@ -167,9 +167,9 @@ impl<T> Chan<T> {
     /// If the capacity is zero, or larger than what fits into memory.
     #[track_caller]
     pub(super) fn allocate(capacity: usize) -> NonNull<Self> {
-        assert!(capacity > 0, "mpmc channel requires capacity > 0: ask for one slot at least");
+        assert!(capacity > 0, "mpmc channel requires capacity > 0: pass at least 1");
         let Some(parts) = Self::parts(capacity) else {
-            panic!("capacity overflow: {capacity} slots do not fit into memory; ask for fewer");
+            panic!("capacity overflow: {capacity} slots do not fit into memory; use fewer");
         };
         // SAFETY: the layout is not of size zero, because it contains the header.
         let whole = unsafe { alloc::alloc(parts.whole) };

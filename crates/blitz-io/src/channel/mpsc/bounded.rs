@@ -275,10 +275,10 @@ unsafe impl<T> Queue<T> for Bounded<T> {
 /// ```
 #[track_caller]
 pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
-    assert!(buffer > 0, "mpsc bounded channel requires buffer > 0: ask for at least one");
+    assert!(buffer > 0, "mpsc bounded channel requires buffer > 0: pass at least 1");
     assert!(
         buffer <= MAX,
-        "a semaphore may not have more than MAX_PERMITS permits ({MAX}): ask for a smaller buffer"
+        "a semaphore may not have more than MAX_PERMITS permits ({MAX}): use a smaller buffer"
     );
     let slots = if Bounded::<T>::is_ring(buffer) { buffer } else { 0 };
     let (sender, receiver) = Chan::create(slots, |slots| Bounded::new(buffer, slots));

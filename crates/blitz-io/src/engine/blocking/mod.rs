@@ -352,7 +352,7 @@ impl BlockingPool {
                 },
                 body: move || {
                     drop(starting);
-                    body.work(spare_work);
+                    body.work(spare_work, false);
                 },
                 after: move || after.leave(key),
             }
@@ -428,10 +428,12 @@ impl BlockingPool {
     }
 
     /// Runs the spare work, if there is one, and then jobs and spare work for as long as the set
-    /// keeps this thread. Without spare work the thread is in the set already.
-    fn work(self: &Arc<Self>, mut spare_work: Option<SpareWork>) {
+    /// keeps this thread. Without spare work the thread is in the set already. `was_worker` is true
+    /// for a thread that has run tasks.
+    fn work(self: &Arc<Self>, mut spare_work: Option<SpareWork>, mut was_worker: bool) {
         loop {
             if let Some(spare_work) = spare_work {
+                was_worker = true;
                 let is_core = matches!(spare_work, SpareWork::Core(_));
                 let running_cores = is_core.then(|| RunningCore::new(&self.running_cores));
                 spare_work.run();
@@ -443,7 +445,7 @@ impl BlockingPool {
                     return;
                 }
             }
-            spare_work = self.serve();
+            spare_work = self.serve(was_worker);
             if spare_work.is_none() {
                 return;
             }
@@ -451,7 +453,7 @@ impl BlockingPool {
     }
 
     /// Runs jobs until the thread leaves the set, to end or for spare work. Returns the spare work.
-    fn serve(self: &Arc<Self>) -> Option<SpareWork> {
+    fn serve(self: &Arc<Self>, was_worker: bool) -> Option<SpareWork> {
         let slot = self.take_slot();
         let idle_slot = self.thread_set.idle_slots.slot(slot);
         let thread = CpuClock::of_this_thread().thread();
@@ -465,6 +467,9 @@ impl BlockingPool {
             let park_once = |parker: &Parker| {
                 if spin_before_sleep(parker, &mut spin_policy) {
                     return ParkResult::Unparked;
+                }
+                if was_worker && let Some(result) = self.thread_set.check_release() {
+                    return result;
                 }
                 if thread_context::blocking::stays() {
                     parker.park();
@@ -722,14 +727,19 @@ impl SpareThreads for BlockingPool {
         self.thread_set.is_stopping()
     }
 
+    fn release_workers(&self) {
+        self.thread_set.release_workers();
+    }
+
     fn adopt_this_thread(self: Arc<Self>) {
         self.alive.add();
         self.enter();
-        // A worker that lost its core stays until the runtime ends, as Tokio's workers do, because
-        // a child process that it started may have requested to be killed when this thread ends.
+        // A worker that lost its core stays until the worker pool stops, as Tokio's workers do,
+        // because a child process that it started may have requested to be killed when this thread
+        // ends.
         thread_context::blocking::set_stays();
         if self.thread_set.join() {
-            self.work(None);
+            self.work(None, true);
         }
         // The thread lives on as a thread of the worker pool, which joins it.
         thread_context::blocking::set_pool(Erased::null());

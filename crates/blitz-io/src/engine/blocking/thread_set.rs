@@ -69,6 +69,13 @@
 //! *Stopping*: the word is marked, then the parker of every slot gets a token. A thread that comes
 //! to W1 later sees the word and leaves; one that came before finds the token.
 //!
+//! *Releasing workers.* A thread that was a worker, and lost its core, sleeps in the set until the
+//! runtime is dropped. The worker pool may stop long before that, because a task panicked; then
+//! such a thread must end, as other workers do: its thread-locals may own the runtime. R1 the word
+//! is marked, then R2 the parker of every slot gets a token. Before each sleep the thread reads the
+//! word (R3), and leaves the set by itself if it is marked. The argument is that of a stop: R1 and
+//! W1 change the same word. If R1 is first, R3 sees it; if W1, R2 finds the slot.
+//!
 //! *Jobs that were queued before the stop are run.* A thread that leaves at W1 because of the stop
 //! passes W2, and then runs what is queued. Suppose that P3 has read a word without the mark and
 //! relied on that thread. Then P2 comes before W2 (else P3 would have seen the thread's step, and
@@ -106,12 +113,15 @@
 //! `a_stop_against_a_spawn_runs_or_drops_the_job_once`, `a_job_queued_before_a_stop_is_run`,
 //! `a_claim_against_a_stop_is_served_once`, `a_claim_against_a_job_at_the_cap_strands_nothing`,
 //! `a_job_that_waits_for_the_next_one_never_takes_its_thread`,
-//! `a_job_spawned_against_a_stop_needs_no_thread_that_lives`; weakened as `blocking_spawner_fence`,
+//! `a_job_spawned_against_a_stop_needs_no_thread_that_lives`,
+//! `a_release_against_a_worker_that_falls_asleep_ends_it`,
+//! `a_release_against_a_job_runs_it_and_ends_the_worker`; weakened as `blocking_spawner_fence`,
 //! `blocking_sleeper_fence`, `blocking_leaves_in_one_step`, `blocking_puts_mark_back`,
 //! `blocking_marks_before_it_unparks`, `blocking_living_are_not_starting`,
 //! `blocking_waits_for_start`, `blocking_stop_unparks`, `blocking_sees_stop`,
 //! `blocking_checks_again`, `blocking_claimed_checks`, `blocking_leaving_checks`,
-//! `blocking_comes_before_it_checks`, `blocking_counts_jobs_first`, `blocking_stop_takes_back`.
+//! `blocking_comes_before_it_checks`, `blocking_counts_jobs_first`, `blocking_stop_takes_back`,
+//! `blocking_release_unparks`, `blocking_release_marks_first`.
 
 use super::idle_threads::IdleThreads;
 use crate::engine::prim::{
@@ -126,6 +136,8 @@ use crate::engine::prim::{
 const THREAD: u64 = 1;
 const STARTING: u64 = 1 << 16;
 const IDLE: u64 = 1 << 32;
+/// Mark of R1.
+const RELEASED: u64 = 1 << 62;
 const STOP: u64 = 1 << 63;
 const FIELD: u64 = (1 << 16) - 1;
 
@@ -402,6 +414,37 @@ impl<E, R> ThreadSet<E, R> {
         if weakened!("blocking_stop_unparks") {
             return;
         }
+        self.unpark_all();
+    }
+
+    /// Returns how the sleep of a thread that was a worker ends at once because workers were
+    /// released, or `None` if they were not (R3).
+    pub(crate) fn check_release(&self) -> Option<ParkResult> {
+        // Acquire: pairs with the AcqRel in `release_workers`.
+        let now = self.word.load(Acquire);
+        if now & RELEASED == 0 {
+            return None;
+        }
+        if field(now, IDLE) > 0 {
+            return Some(ParkResult::TimedOut);
+        }
+        // All idle threads are claimed, and a claim may be looking for our mark: leave it there.
+        thread::yield_now();
+        Some(ParkResult::Unparked)
+    }
+
+    /// Lets threads that were workers leave: steps R1 and R2.
+    pub(crate) fn release_workers(&self) {
+        if weakened!("blocking_release_marks_first") {
+            self.unpark_all();
+        }
+        self.change(|now| ((), now | RELEASED));
+        if !weakened!("blocking_release_unparks") && !weakened!("blocking_release_marks_first") {
+            self.unpark_all();
+        }
+    }
+
+    fn unpark_all(&self) {
         for slot in self.idle_slots.allocated() {
             slot.parker.unpark();
         }

@@ -361,7 +361,7 @@ impl Pool {
                     return Err(StartFailure {
                         kind: error.kind(),
                         text: format!(
-                            "started {started} of {} worker threads, then: {error}; ask for \
+                            "started {started} of {} worker threads, then: {error}; use \
                              fewer with `worker_threads`, or raise the limit on threads",
                             self.config.workers
                         ),

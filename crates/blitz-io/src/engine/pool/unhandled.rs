@@ -112,7 +112,12 @@ impl Pool {
     #[cold]
     pub(crate) fn on_task_panic(&self) {
         if self.unhandled.ends {
-            self.unhandled.raise(|| self.set_stopping());
+            self.unhandled.raise(|| {
+                self.set_stopping();
+                if let Some(spare_threads) = self.spare_threads() {
+                    spare_threads.release_workers();
+                }
+            });
         }
     }
 }

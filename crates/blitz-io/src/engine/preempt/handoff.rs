@@ -83,6 +83,10 @@ pub(crate) trait SpareThreads: Send + Sync {
     /// Returns true if no thread can be found any more.
     fn is_ending(&self) -> bool;
 
+    /// Lets threads that were workers end, because the worker pool has stopped although its runtime
+    /// still has an owner. That owner may be a thread-local of such a thread.
+    fn release_workers(&self);
+
     /// Makes the calling thread, which was a worker, a thread of this layer for as long as it is
     /// needed there.
     fn adopt_this_thread(self: Arc<Self>);
@@ -197,7 +201,7 @@ impl Pool {
         );
     }
 
-    pub(super) fn spare_threads(&self) -> Option<Arc<dyn SpareThreads>> {
+    pub(crate) fn spare_threads(&self) -> Option<Arc<dyn SpareThreads>> {
         self.spare_threads.get().and_then(Weak::upgrade)
     }
 

@@ -379,9 +379,9 @@ const fn assert_countable(count: usize) {
 /// The panic message with [`MAX`] as a number, as Tokio prints it: a constant function cannot
 /// format one.
 const TOO_MANY: &str = if usize::BITS == 64 {
-    "a semaphore may not have more than MAX_PERMITS permits (2305843009213693951): ask for fewer"
+    "a semaphore may not have more than MAX_PERMITS permits (2305843009213693951): use fewer"
 } else {
-    "a semaphore may not have more than MAX_PERMITS permits (536870911): ask for fewer"
+    "a semaphore may not have more than MAX_PERMITS permits (536870911): use fewer"
 };
 
 impl fmt::Debug for Permits {
@@ -482,7 +482,7 @@ impl<'a> AcquireFuture<'a> {
     }
 
     /// Returns whether the future waits in the queue for permits, and not for the task's next turn.
-    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "locks ask"))]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "locks call it"))]
     pub(crate) fn is_queued(&self) -> bool {
         self.waiter.state() == WaiterState::In
     }

@@ -30,7 +30,7 @@ pin_project! {
     /// assert_eq!(all, ["one", "two", "", "last"]);
     /// # std::io::Result::Ok(()) }).unwrap();
     /// ```
-    #[must_use = "lines are read when they are asked for"]
+    #[must_use = "lines are read only on request"]
     #[derive(Debug)]
     pub struct Lines<R> {
         #[pin]

@@ -29,7 +29,7 @@ pin_project! {
     /// assert_eq!(lengths, [1, 2, 0, 1]);
     /// # std::io::Result::Ok(()) }).unwrap();
     /// ```
-    #[must_use = "segments are read when they are asked for"]
+    #[must_use = "segments are read only on request"]
     #[derive(Debug)]
     pub struct Split<R> {
         #[pin]

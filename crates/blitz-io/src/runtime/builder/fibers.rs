@@ -70,7 +70,7 @@ impl Builder {
         assert!(val > 0, "fiber_threads cannot be set to 0: fibers need a thread");
         assert!(
             val <= machine::MAX_WORKERS,
-            "fiber_threads cannot be more than {}: ask for about one per processor",
+            "fiber_threads cannot be more than {}: use about one per processor",
             machine::MAX_WORKERS
         );
         self.fibers.threads = Some(val);

@@ -244,6 +244,35 @@ fn a_thread_local_of_a_worker_may_drop_the_runtime() {
     assert!(task.blocking_join().unwrap_err().is_panic());
 }
 
+/// As above, on a thread that has lost its core: it is idle in the blocking pool when the task has
+/// panicked, and must end there, because the runtime will not be dropped before.
+#[cfg(unix)]
+#[test]
+fn a_thread_local_of_a_worker_without_a_core_may_drop_the_runtime() {
+    let _watch = watch::begin();
+    let rt = strict(1);
+    let (gone, handle) = (Gate::new(), rt.handle().clone());
+    let last = Last(Gate::new(), Some(rt), gone.clone());
+    let (inside, go_on) = (Gate::new(), Gate::new());
+    let (begun, wait, spawner) = (inside.clone(), go_on.clone(), handle.clone());
+    let task = handle.spawn(async move {
+        block_in_place(|| {
+            // It has the core from now on, on another thread, until `go_on` is open.
+            spawner.spawn(async move {
+                begun.open();
+                wait.block();
+            });
+            inside.block();
+        });
+        LAST.with(|here| *here.borrow_mut() = Some(last));
+        panic!("boom");
+    });
+    watch::until(|| task.is_finished());
+    go_on.open();
+    gone.block();
+    assert!(task.blocking_join().unwrap_err().is_panic());
+}
+
 fn strict(workers: usize) -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(workers)

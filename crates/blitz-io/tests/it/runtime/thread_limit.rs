@@ -115,7 +115,7 @@ fn a_refused_thread_of_a_lazy_start_panics_in_the_first_spawn() {
     let token = tally.token();
     let future = async move { token.keep() };
     let caught = panic_of(|| rt.spawn(future));
-    caught.says(&["thread", "ask for fewer"]);
+    caught.says(&["thread", "use fewer"]);
     tally.assert_all_dropped(1);
     drop(rt);
 }

@@ -328,6 +328,47 @@ fn a_stop_against_a_thread_that_falls_asleep_ends_it() {
     });
 }
 
+/// Returns a function that sleeps without a time-out until workers are released.
+fn released(world: &Arc<ThreadSetWorld>) -> impl FnMut(&Parker) -> ParkResult + Send + 'static {
+    let world = world.clone();
+    move |parker| {
+        world.thread_set.check_release().unwrap_or_else(|| {
+            parker.park();
+            ParkResult::Unparked
+        })
+    }
+}
+
+#[test]
+fn a_release_against_a_worker_that_falls_asleep_ends_it() {
+    model(|| {
+        let world = ThreadSetWorld::new(2, 2);
+        let threads = [serving(&world, 0, released(&world)), serving(&world, 1, released(&world))];
+        world.thread_set.release_workers();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        world.assert_over(0);
+    });
+}
+
+/// A job comes while the only thread, a released worker, may be leaving: it is run by that thread,
+/// or by one that is started for it.
+#[test]
+fn a_release_against_a_job_runs_it_and_ends_the_worker() {
+    model(|| {
+        let world = ThreadSetWorld::new(1, 1);
+        let worker = serving(&world, 0, released(&world));
+        let spawner = thread::spawn({
+            let world = world.clone();
+            move || ThreadSetWorld::spawn(&world, 1)
+        });
+        world.thread_set.release_workers();
+        spawner.join().unwrap();
+        worker.join().unwrap();
+        world.join_started();
+        world.assert_over(1);
+    });
+}
+
 #[test]
 fn a_stop_against_a_spawn_runs_or_drops_the_job_once() {
     model(|| {

@@ -99,7 +99,7 @@ impl JoinError {
     /// ```
     #[track_caller]
     pub fn into_panic(self) -> Box<dyn Any + Send + 'static> {
-        self.try_into_panic().expect("`JoinError` reason is not a panic. Ask `is_panic` first")
+        self.try_into_panic().expect("`JoinError` reason is not a panic. Check `is_panic` first")
     }
 
     /// Consumes the error and returns the payload of the task's panic, or the error
