@@ -48,7 +48,7 @@ fn without_a_callback_debug_builds_write_a_line_for_each_location_and_minute() {
         for line in lines {
             assert!(line.starts_with("blitz-io: task ") && line.contains("reports.rs:"), "{line}");
             assert!(line.contains(" in one poll on worker 0 for "), "{line}");
-            assert!(line.contains("other tasks go on with another thread"), "{line}");
+            assert!(line.contains("its worker continues on another thread"), "{line}");
         }
         return;
     }
@@ -107,7 +107,7 @@ fn a_task_that_is_caught_again_is_reported_again() {
         assert!(stall.duration() >= Duration::from_millis(10), "{stall}");
         let text = stall.to_string();
         assert!(text.contains("not for the first time"), "{text}");
-        assert!(text.contains("other tasks go on without it"), "{text}");
+        assert!(text.contains("no worker waits for it"), "{text}");
     }
     assert!(later[0].waits_in().is_some(), "{}", later[0]);
     assert_eq!(rt.metrics().preemption_stall_count(), 3);

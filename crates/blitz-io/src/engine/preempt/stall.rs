@@ -405,8 +405,9 @@ impl fmt::Display for StallReport {
             StallKind::Unknown => "has been",
         };
         let then = match (self.site, self.others_continue) {
-            (PollSite::Offloaded, _) => "other tasks go on without it",
-            (_, true) => "other tasks go on with another thread",
+            (PollSite::Offloaded, _) => "no worker waits for it",
+            (PollSite::Worker(_), true) => "its worker continues on another thread",
+            (_, true) => "other tasks continue on another thread",
             (PollSite::Fiber(_), false) => "the other fibers of that thread wait for it",
             (_, false) => "other tasks wait for it",
         };
@@ -574,8 +575,8 @@ impl HandoffBound {
             Self::System => "use `spawn_blocking`",
         };
         format!(
-            "{stuck} threads are inside of polls that last too long, and {what}; from now on \
-             tasks may wait for such polls; {advice}"
+            "{stuck} threads are in polls that last too long, and {what}; from now on tasks may \
+             have to wait for such polls; {advice}"
         )
     }
 }
@@ -607,8 +608,8 @@ pub(super) fn report_refused_barrier() {
 #[cold]
 pub(super) fn report_slow_start() {
     reporter::report_text_if_logging(
-        "a thread that was started to go on for one that is stuck has not begun, and another one \
-         is requested: the machine is busy, or `on_thread_start` blocks"
+        "the thread that should continue a stuck worker has not started yet, so another one is \
+         requested: the machine is busy, or `on_thread_start` blocks"
             .to_owned(),
     );
 }
