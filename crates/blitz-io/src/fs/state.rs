@@ -44,7 +44,7 @@ use std::{
 use super::{asyncify, error, inline, pending_writes::PendingWrite};
 use crate::{
     io::ReadBuf,
-    task::{JoinHandle, blocking::try_spawn_blocking, spawn_blocking},
+    task::{JoinHandle, blocking::try_spawn_blocking, spawn_blocking, write_state::WriteState},
 };
 
 /// Lock that lets one operation at a time use a cursor that several files share. Threads that may
@@ -186,7 +186,7 @@ pub(super) struct Inner {
     /// Result of an inline seek, to be returned by `poll_complete`.
     seek_result: Option<io::Result<u64>>,
     /// State of the current write; created by the first write.
-    write_state: Option<SharedWriteState>,
+    write_state: Option<Arc<WriteState<io::Result<()>>>>,
     /// The file's inode number, determined by the first write.
     inode: Option<u64>,
     pub(super) cursor_lock: CursorLock,
@@ -228,7 +228,7 @@ impl Inner {
         let (result, buffer) = match ended {
             Ok(done) => done,
             Err(why) => {
-                let write_state = self.write_state.as_ref().and_then(WriteState::take_result);
+                let write_state = self.write_state.as_ref().and_then(|state| state.take());
                 let written = write_state.ok_or_else(|| error::job_lost(&why))?;
                 (JobResult::Write(written), Buffer::default())
             }
@@ -338,8 +338,9 @@ impl Inner {
     ) -> io::Result<usize> {
         asyncify::need_runtime()?;
         self.seek_result = None;
-        let write_state = self.write_state.get_or_insert_default().clone();
-        *lock(&write_state) = WriteState::Offered;
+        let new = || Arc::new(WriteState::new());
+        let write_state = self.write_state.get_or_insert_with(new).clone();
+        write_state.offer();
         if self.inode.is_none() {
             self.inode = inline::inode(file);
         }
@@ -359,7 +360,7 @@ impl Inner {
             _pending_write: pending_write,
         };
         match try_spawn_blocking(move || write_job.write()) {
-            Some(job) if WriteState::accept(&write_state) => {
+            Some(job) if write_state.accept() => {
                 self.state = State::Busy(job);
                 Ok(amount)
             }
@@ -444,55 +445,11 @@ impl Drop for ReadJob {
     }
 }
 
-/// State of a write, which decides what happens if its job is dropped before it ran. The lock
-/// orders the caller, which is about to report the bytes as accepted, and the thread that drops the
-/// job.
-#[derive(Debug, Default)]
-enum WriteState {
-    /// Nothing was reported to the caller yet: a job that is dropped writes nothing.
-    #[default]
-    Offered,
-    /// The job was dropped while `Offered`: the caller gets an error.
-    Refused,
-    /// The bytes were reported as accepted: a job that is dropped writes them.
-    Accepted,
-    /// A job that was dropped has written the bytes, with this result.
-    WrittenOnDrop(io::Result<()>),
-}
-
-type SharedWriteState = Arc<Mutex<WriteState>>;
-
-fn lock(write_state: &SharedWriteState) -> MutexGuard<'_, WriteState> {
-    // A panic leaves the state as it was before or after one step, so it is consistent.
-    write_state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl WriteState {
-    /// Accepts the write, so that its bytes are written in any case from now on. Returns false if
-    /// the job was already dropped.
-    #[must_use]
-    fn accept(write_state: &SharedWriteState) -> bool {
-        let mut state = lock(write_state);
-        let accepted = !matches!(*state, Self::Refused);
-        if accepted {
-            *state = Self::Accepted;
-        }
-        accepted
-    }
-
-    fn take_result(write_state: &SharedWriteState) -> Option<io::Result<()>> {
-        match std::mem::take(&mut *lock(write_state)) {
-            Self::WrittenOnDrop(result) => Some(result),
-            _ => None,
-        }
-    }
-}
-
 /// Bytes to be written by a job. Once they were reported as accepted they are written, even if the
 /// runtime shuts down before the job ran: the thread that drops the job writes them.
 struct WriteJob {
     parts: Option<(JobFile, Buffer, Option<SeekFrom>)>,
-    write_state: SharedWriteState,
+    write_state: Arc<WriteState<io::Result<()>>>,
     /// Counts the write as pending until its bytes are written.
     _pending_write: Option<PendingWrite>,
 }
@@ -509,19 +466,13 @@ impl WriteJob {
 impl Drop for WriteJob {
     fn drop(&mut self) {
         let Some((target, buffer, back)) = self.parts.take() else { return };
-        {
-            let mut state = lock(&self.write_state);
-            if matches!(*state, WriteState::Offered) {
-                *state = WriteState::Refused;
-                // Bytes that were read ahead are discarded, so the cursor goes back to before
-                // them. A file that cannot seek has no cursor to set.
-                let _ = seek_back(&target.file, back);
-                return;
-            }
+        // Bytes that were read ahead are discarded, so the cursor goes back to before them. A file
+        // that cannot seek has no cursor to set.
+        let undo = || drop(seek_back(&target.file, back));
+        if !self.write_state.refuse(undo) {
+            // The job ends after this, so the next operation finds the result.
+            self.write_state.finish(write(&target, &buffer, back));
         }
-        let result = write(&target, &buffer, back);
-        // The job ends after this, so the next operation finds the result.
-        *lock(&self.write_state) = WriteState::WrittenOnDrop(result);
     }
 }
 

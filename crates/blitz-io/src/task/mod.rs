@@ -36,6 +36,8 @@ mod spawn;
 mod admission;
 mod bounded;
 pub(crate) mod blocking;
+#[cfg(any(feature = "fs", feature = "io-std"))]
+pub(crate) mod write_state;
 mod tracker;
 mod yield_now;
 

@@ -14,7 +14,7 @@
 use std::{
     io::{self, Read, Write},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -22,7 +22,7 @@ use crate::{
     engine::work::task::budget,
     io::{AsyncRead, AsyncWrite, ReadBuf, window::Window},
     runtime::context,
-    task::{JoinHandle, blocking::try_spawn_blocking},
+    task::{JoinHandle, blocking::try_spawn_blocking, write_state::WriteState},
 };
 
 /// The most bytes per job: Tokio's value. It bounds the memory of a stream, and the
@@ -32,45 +32,7 @@ pub(super) const DEFAULT_MAX_BUF_SIZE: usize = 2 * 1024 * 1024;
 /// The result of a job: the device, the buffer, and the result of the call.
 type JobOutput<D, B> = (D, B, io::Result<()>);
 
-/// State of a write, which decides what happens if its job is dropped before it ran.
-///
-/// The lock decides the race between the caller, which is about to report that the bytes
-/// are accepted, and the thread that drops the job.
-#[derive(Debug)]
-enum WriteState<D, B> {
-    /// The write has not returned yet: a job that is dropped writes nothing.
-    Offered,
-    /// The job was dropped before the write returned: the write returns an error.
-    Refused,
-    /// The write has reported that the bytes are accepted: a job that is dropped writes
-    /// them.
-    Accepted,
-    /// A job that was dropped has written the bytes.
-    WrittenOnDrop(JobOutput<D, B>),
-}
-
-type SharedWriteState<D, B> = Arc<Mutex<WriteState<D, B>>>;
-
-impl<D, B> WriteState<D, B> {
-    /// Returns true if the job was not dropped: from now on its bytes are written in any case.
-    #[must_use]
-    fn accept(write_state: &SharedWriteState<D, B>) -> bool {
-        let mut state = write_state.lock().unwrap_or_else(PoisonError::into_inner);
-        let accepted = !matches!(*state, Self::Refused);
-        if accepted {
-            *state = Self::Accepted;
-        }
-        accepted
-    }
-
-    fn take_output(write_state: &SharedWriteState<D, B>) -> Option<JobOutput<D, B>> {
-        let mut state = write_state.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, Self::Offered) {
-            Self::WrittenOnDrop(done) => Some(done),
-            _ => None,
-        }
-    }
-}
+type SharedWriteState<D, B> = Arc<WriteState<JobOutput<D, B>>>;
 
 /// A device and its buffer, or the job that currently owns them.
 #[derive(Debug)]
@@ -110,7 +72,7 @@ impl<D: Send + 'static, B: Send + 'static> JobSlot<D, B> {
         };
         let (job, write_state) = make(device, buffer);
         match job {
-            Some(job) if write_state.as_ref().is_none_or(WriteState::accept) => {
+            Some(job) if write_state.as_ref().is_none_or(|state| state.accept()) => {
                 *self = Self::Busy(job, write_state);
                 Ok(())
             }
@@ -125,8 +87,8 @@ impl<D: Send + 'static, B: Send + 'static> JobSlot<D, B> {
         let ended = ready!(Pin::new(job).poll(cx));
         let write_state = write_state.take();
         *self = Self::Lost;
-        let (device, buffer, result) = ended
-            .or_else(|why| write_state.as_ref().and_then(WriteState::take_output).ok_or(why))?;
+        let (device, buffer, result) =
+            ended.or_else(|why| write_state.as_ref().and_then(|state| state.take()).ok_or(why))?;
         *self = Self::Idle(device, buffer);
         Poll::Ready(result)
     }
@@ -216,7 +178,7 @@ impl<W: Write + Send + Unpin + 'static> AsyncWrite for BlockingWriter<W> {
         self.writer.begin(|writer, mut bytes| {
             bytes.clear();
             bytes.extend_from_slice(&buf[..amount]);
-            let write_state = SharedWriteState::new(Mutex::new(WriteState::Offered));
+            let write_state = SharedWriteState::new(WriteState::new());
             let write_job =
                 WriteJob { parts: Some((writer, bytes)), write_state: write_state.clone() };
             (try_spawn_blocking(move || write_job.write()), Some(write_state))
@@ -267,17 +229,11 @@ impl<W: Write> WriteJob<W> {
 impl<W: Write> Drop for WriteJob<W> {
     fn drop(&mut self) {
         let Some((mut writer, bytes)) = self.parts.take() else { return };
-        {
-            let mut state = self.write_state.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*state, WriteState::Offered) {
-                *state = WriteState::Refused;
-                return;
-            }
+        if !self.write_state.refuse(|| ()) {
+            let result = writer.write_all(&bytes);
+            // The job ends after this, so the next call finds the result.
+            self.write_state.finish((writer, bytes, result));
         }
-        let result = writer.write_all(&bytes);
-        // The job ends after this, so the next call finds the result.
-        let mut state = self.write_state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = WriteState::WrittenOnDrop((writer, bytes, result));
     }
 }
 
