@@ -60,7 +60,7 @@ const ROWS: [Row; 5] = [
         measure: hands_over,
     },
     Row { name: "start", what: "one starts another and waits for it", measure: starts },
-    Row { name: "crowd", what: "10,000 are started, wait, are woken and end", measure: crowd },
+    Row { name: "many", what: "10,000 are started, wait, are woken and end", measure: many },
     Row { name: "bytes", what: "memory of each of 10,000 that wait", measure: bytes },
 ];
 
@@ -320,7 +320,7 @@ fn waiting<R>(
     Some((seen, began.elapsed().as_nanos() as f64 / MANY as f64))
 }
 
-fn crowd(contender: Contender, runtime: &Runtime) -> Option<f64> {
+fn many(contender: Contender, runtime: &Runtime) -> Option<f64> {
     if contender == Contender::Thread {
         return None;
     }

@@ -5,7 +5,7 @@
 //! comparisons are run this way.
 
 pub mod against;
-pub mod bell;
+pub mod notifier;
 pub mod check;
 pub mod child;
 pub mod command;

@@ -30,7 +30,7 @@ use crate::{client::MESSAGE, sockets::TRIPS};
 const EVENTS: usize = 1024;
 
 /// The number of the eventfd among the registered descriptors.
-const BELL: u64 = u64::MAX;
+const NOTIFIER: u64 = u64::MAX;
 
 /// Runs a row; `None` if it has no such form.
 pub(crate) fn run(
@@ -113,8 +113,8 @@ fn echoes<E: End>(
         loops[number % workers].add(client, true);
         loops[(number + far) % workers].add(server, false);
     }
-    let bells: Vec<_> = loops.iter().map(|looping| looping.bell.clone()).collect();
-    let all = Arc::new(All { left: AtomicUsize::new(0), bells });
+    let notifiers: Vec<_> = loops.iter().map(|looping| looping.notifier.clone()).collect();
+    let all = Arc::new(All { left: AtomicUsize::new(0), notifiers });
     let (begin, end) = (Arc::new(Barrier::new(workers + 1)), Arc::new(Barrier::new(workers + 1)));
     for mut looping in loops {
         let (all, begin, end) = (all.clone(), begin.clone(), end.clone());
@@ -138,14 +138,14 @@ fn echoes<E: End>(
 struct All {
     /// The number of connections that have trips to make.
     left: AtomicUsize,
-    bells: Vec<Arc<OwnedFd>>,
+    notifiers: Vec<Arc<OwnedFd>>,
 }
 
 /// The connection ends of one thread.
 struct Loop<E> {
     epoll: OwnedFd,
     /// An eventfd that is written when there is nothing left to do.
-    bell: Arc<OwnedFd>,
+    notifier: Arc<OwnedFd>,
     /// The stream, whether it is a client's, and how many trips it has to make.
     ends: Vec<(E, bool, usize)>,
 }
@@ -162,9 +162,9 @@ impl<E: End> Loop<E> {
         // SAFETY: the call takes no pointers.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
         // SAFETY: the call takes no pointers.
-        let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) });
-        watch(&epoll, bell.as_fd(), BELL);
-        Self { epoll, bell: Arc::new(bell), ends: Vec::new() }
+        let notifier = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) });
+        watch(&epoll, notifier.as_fd(), NOTIFIER);
+        Self { epoll, notifier: Arc::new(notifier), ends: Vec::new() }
     }
 
     fn add(&mut self, end: E, is_client: bool) {
@@ -197,7 +197,7 @@ impl<E: End> Loop<E> {
                     *left -= 1;
                     if *left == 0 {
                         if all.left.fetch_sub(1, SeqCst) == 1 {
-                            all.bells.iter().for_each(|bell| ring(bell));
+                            all.notifiers.iter().for_each(|notifier| ring(notifier));
                         }
                         continue;
                     }
@@ -209,10 +209,10 @@ impl<E: End> Loop<E> {
 }
 
 /// Causes an event for the threads that watch the eventfd; it is never read.
-fn ring(bell: &OwnedFd) {
+fn ring(notifier: &OwnedFd) {
     let one = 1_u64.to_ne_bytes();
     // SAFETY: the eight bytes live during the call.
-    let written = unsafe { libc::write(bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    let written = unsafe { libc::write(notifier.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     assert_eq!(written, 8, "cannot ring: {}", io::Error::last_os_error());
 }
 

@@ -58,8 +58,8 @@ impl InjectorVariant for Inboxes {
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (group, threads) in [
-        ("intake, one thread, per item in and out", 1),
-        ("intake, two threads push and fetch, per item in and out", 2),
+        ("injector, one thread, per item in and out", 1),
+        ("injector, two threads push and fetch, per item in and out", 2),
     ] {
         let one = || One(OneList::new());
         cases.push(Case::new(group, "one list", in_and_out(one(), threads)));

@@ -5,7 +5,7 @@
 //
 // Where Go has no equal, the nearest thing a Go programmer writes stands in:
 //   - a task is a goroutine; workers is GOMAXPROCS; a latch is a sync.WaitGroup;
-//   - a bell is a channel of capacity one; spawn-and-join waits on such a channel;
+//   - a notifier is a channel of capacity one; spawn-and-join waits on such a channel;
 //   - Go has no thread outside its scheduler. 'From outside' and 'from a worker' are
 //     the same goroutine spawn; where the Rust rows sleep on an outside thread, main
 //     is locked to its thread and sleeps in the kernel.
@@ -36,7 +36,7 @@ const (
 	yields       = 1000
 	pairs        = 1000
 	roundTrips   = 100
-	crowd        = 1000
+	sleepers        = 1000
 	storms       = 10
 	heavyTasks   = 64
 	heavySteps   = 150000
@@ -243,27 +243,27 @@ func pingPong() {
 
 func wakeStorm(budget time.Duration) {
 	var latch sync.WaitGroup
-	bells := make([]chan struct{}, crowd)
-	for i := range bells {
-		bell := make(chan struct{}, 1)
-		bells[i] = bell
+	notifiers := make([]chan struct{}, sleepers)
+	for i := range notifiers {
+		notifier := make(chan struct{}, 1)
+		notifiers[i] = notifier
 		go func() {
-			for range bell {
+			for range notifier {
 				latch.Done()
 			}
 		}()
 	}
-	perOp(budget, crowd*storms, func() {
+	perOp(budget, sleepers*storms, func() {
 		for storm := 0; storm < storms; storm++ {
-			latch.Add(crowd)
-			for _, bell := range bells {
-				bell <- struct{}{}
+			latch.Add(sleepers)
+			for _, notifier := range notifiers {
+				notifier <- struct{}{}
 			}
 			latch.Wait()
 		}
 	})
-	for _, bell := range bells {
-		close(bell)
+	for _, notifier := range notifiers {
+		close(notifier)
 	}
 }
 
@@ -307,10 +307,10 @@ func kernelSleep(span time.Duration) {
 func wakeIdle(budget time.Duration) {
 	runtime.LockOSThread()
 	clock := time.Now()
-	bell := make(chan struct{}, 1)
+	notifier := make(chan struct{}, 1)
 	var polledAtNs int64
 	go func() {
-		for range bell {
+		for range notifier {
 			atomic.StoreInt64(&polledAtNs, int64(time.Since(clock)))
 		}
 	}()
@@ -324,7 +324,7 @@ func wakeIdle(budget time.Duration) {
 		kernelSleep(pause)
 		cpuBefore := cpuNs(clockProcessCPU)
 		rungAtNs := int64(time.Since(clock))
-		bell <- struct{}{}
+		notifier <- struct{}{}
 		for atomic.LoadInt64(&polledAtNs) < rungAtNs {
 			kernelSleep(pause)
 		}
@@ -333,7 +333,7 @@ func wakeIdle(budget time.Duration) {
 			latenciesUs = append(latenciesUs, float64(atomic.LoadInt64(&polledAtNs)-rungAtNs)/1e3)
 		}
 	}
-	close(bell)
+	close(notifier)
 	metric("p50", "us", percentile(latenciesUs, 50), float64(cpu)/float64(samples))
 	metric("p99", "us", percentile(latenciesUs, 99), -1)
 }

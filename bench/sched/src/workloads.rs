@@ -16,11 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use harness::Row;
-use harness::bell::{Bell, Latch, PaddedBell};
 use harness::measure::{
     Metric, Of, allowed_cores, cpu_ns, per_op, percentile, resident_bytes, stay_on,
     voluntary_switches, wait_until_others_sleep,
 };
+use harness::notifier::{Latch, Notifier, PaddedNotifier};
 
 use crate::contender::Contender;
 
@@ -204,21 +204,21 @@ const PAIRS: usize = 1000;
 /// The number of round trips: enough that the pair's two spawns are two in two hundred operations.
 const ROUND_TRIPS: usize = 100;
 
-fn padded_bells(count: usize) -> &'static [PaddedBell] {
-    Vec::leak((0..count).map(|_| PaddedBell(Bell::new())).collect())
+fn padded_notifiers(count: usize) -> &'static [PaddedNotifier] {
+    Vec::leak((0..count).map(|_| PaddedNotifier(Notifier::new())).collect())
 }
 
 fn ping_pong<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     let latch = Latch::leaked();
-    let bells = padded_bells(2 * PAIRS);
+    let notifiers = padded_notifiers(2 * PAIRS);
     per_op(budget, PAIRS * ROUND_TRIPS * 2, || {
         runtime.on_a_worker(async move {
             latch.set(2 * PAIRS);
-            for pair in bells.chunks_exact(2) {
+            for pair in notifiers.chunks_exact(2) {
                 let (ping, pong) = (&pair[0].0, &pair[1].0);
                 C::detach(C::spawn(async move {
                     for _ in 0..ROUND_TRIPS {
-                        ping.ring();
+                        ping.notify();
                         pong.wait().await;
                     }
                     latch.count_down();
@@ -226,7 +226,7 @@ fn ping_pong<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
                 C::detach(C::spawn(async move {
                     for _ in 0..ROUND_TRIPS {
                         ping.wait().await;
-                        pong.ring();
+                        pong.notify();
                     }
                     latch.count_down();
                 }));
@@ -236,20 +236,20 @@ fn ping_pong<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     })
 }
 
-const CROWD: usize = 1000;
+const SLEEPERS: usize = 1000;
 /// The number of storms in a batch, so that a batch is ten thousand wakes.
 const STORMS: usize = 10;
 
 fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
     let latch = Latch::leaked();
-    let bells = padded_bells(CROWD);
+    let notifiers = padded_notifiers(SLEEPERS);
     let stop = Arc::new(AtomicBool::new(false));
     runtime.block_on(async {
-        for bell in bells {
+        for notifier in notifiers {
             let stop = stop.clone();
             C::detach(C::spawn(async move {
                 loop {
-                    bell.0.wait().await;
+                    notifier.0.wait().await;
                     // Relaxed: the ring that follows the store provides the ordering.
                     if stop.load(Relaxed) {
                         return;
@@ -260,16 +260,16 @@ fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
         }
     });
     let storm = || {
-        latch.set(CROWD);
+        latch.set(SLEEPERS);
         // Outside of `block_on`, so that the thread is not part of the runtime here.
-        bells.iter().for_each(|bell| bell.0.ring());
+        notifiers.iter().for_each(|notifier| notifier.0.notify());
         runtime.block_on(latch.wait());
     };
-    let metrics = per_op(budget, CROWD * STORMS, || (0..STORMS).for_each(|_| storm()));
+    let metrics = per_op(budget, SLEEPERS * STORMS, || (0..STORMS).for_each(|_| storm()));
     // Relaxed: the ring that follows provides the ordering. This storm is not counted: it only ends
     // the tasks.
     stop.store(true, Relaxed);
-    bells.iter().for_each(|bell| bell.0.ring());
+    notifiers.iter().for_each(|notifier| notifier.0.notify());
     metrics
 }
 
@@ -326,7 +326,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// One sleeping task and the times at which it was polled, on a clock that starts
 /// with the row.
 struct Sleeper {
-    bell: Bell,
+    notifier: Notifier,
     polled_at_ns: AtomicU64,
     stop: AtomicBool,
 }
@@ -368,7 +368,7 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
     let clock = Instant::now();
     let now_ns = move || clock.elapsed().as_nanos() as u64;
     let sleeper: &'static Sleeper = Box::leak(Box::new(Sleeper {
-        bell: Bell::new(),
+        notifier: Notifier::new(),
         polled_at_ns: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     }));
@@ -377,7 +377,7 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
             // Relaxed, all of them: the numbers stand alone, and the main thread reads them again
             // until they change.
             loop {
-                sleeper.bell.wait().await;
+                sleeper.notifier.wait().await;
                 sleeper.polled_at_ns.store(now_ns(), Relaxed);
                 if sleeper.stop.load(Relaxed) {
                     return;
@@ -388,7 +388,7 @@ fn wake_idle<C: Contender>(runtime: &C, cores: Cores, budget: Duration) -> Vec<M
 
     // Also starts the threads that a contender starts lazily.
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
-    measure_wakes(cores, budget, sleeper, now_ns, || sleeper.bell.ring())
+    measure_wakes(cores, budget, sleeper, now_ns, || sleeper.notifier.notify())
 }
 
 /// Measures the cost of waking without a runtime: a thread that sleeps on a futex.
@@ -400,7 +400,7 @@ pub(crate) fn run_bare_thread(row: &str, budget: Duration) -> Option<Vec<Metric>
     let clock = Instant::now();
     let now_ns = move || clock.elapsed().as_nanos() as u64;
     let sleeper: &'static Sleeper = Box::leak(Box::new(Sleeper {
-        bell: Bell::new(),
+        notifier: Notifier::new(),
         polled_at_ns: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     }));
@@ -471,9 +471,9 @@ fn wait_for_the_poll(sleeper: &Sleeper, rung_at_ns: u64) -> u64 {
     panic!("the task was woken and not polled: look for a lost wake-up");
 }
 
-/// A connection that waits: a bell, two latches and 32 bytes of its own.
+/// A connection that waits: a notifier, two latches and 32 bytes of its own.
 struct Parked {
-    bell: &'static Bell,
+    notifier: &'static Notifier,
     all_parked: &'static Latch,
     all_done: &'static Latch,
     state: [u64; 4],
@@ -484,7 +484,7 @@ impl Future for Parked {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let rung = self.bell.poll(cx);
+        let rung = self.notifier.poll(cx);
         if !self.parked {
             self.parked = true;
             self.all_parked.count_down();
@@ -503,7 +503,7 @@ const SPAWNS_A_TURN: usize = 64;
 fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
     let (all_parked, all_done) = (Latch::leaked(), Latch::leaked());
     // Written, and therefore resident, before the first measurement.
-    let bells: &'static [Bell] = Vec::leak((0..tasks).map(|_| Bell::new()).collect());
+    let notifiers: &'static [Notifier] = Vec::leak((0..tasks).map(|_| Notifier::new()).collect());
     runtime.on_a_worker(spawn_and_wait::<C>(Latch::leaked()));
     all_parked.set(tasks);
     all_done.set(tasks);
@@ -512,9 +512,9 @@ fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
     let bytes = resident_bytes();
     let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
     runtime.on_a_worker(async move {
-        for (number, bell) in bells.iter().enumerate() {
+        for (number, notifier) in notifiers.iter().enumerate() {
             let state = [number as u64; 4];
-            C::detach(C::spawn(Parked { bell, all_parked, all_done, state, parked: false }));
+            C::detach(C::spawn(Parked { notifier, all_parked, all_done, state, parked: false }));
             if number % SPAWNS_A_TURN == SPAWNS_A_TURN - 1 {
                 C::yield_now().await;
             }
@@ -526,7 +526,7 @@ fn idle_1m<C: Contender>(runtime: &C, tasks: usize) -> Vec<Metric> {
     let bytes = per_task(resident_bytes().saturating_sub(bytes));
 
     let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
-    bells.iter().for_each(Bell::ring);
+    notifiers.iter().for_each(Notifier::notify);
     runtime.block_on(all_done.wait());
     let wake_ns = per_task(start.elapsed().as_nanos() as u64);
     let wake_cpu_ns = per_task(cpu_ns(Of::Process) - cpu);

@@ -63,8 +63,8 @@ macro_rules! on_tasks {
 
         use crate::heap::taken_by;
         use crate::on_tasks::*;
-        use harness::bell::Latch;
         use harness::measure::per_op;
+        use harness::notifier::Latch;
 
         fn build(workers: usize) -> Runtime {
             let mut builder = Builder::new_multi_thread();
@@ -271,8 +271,8 @@ macro_rules! on_tasks {
         async fn notify_100() {
             let mut tasks = Vec::new();
             for _ in 0..NOTIFY_PAIRS {
-                let bells = Arc::new((Notify::new(), Notify::new()));
-                let here = bells.clone();
+                let notifiers = Arc::new((Notify::new(), Notify::new()));
+                let here = notifiers.clone();
                 tasks.push(spawn(async move {
                     for _ in 0..ROUND_TRIPS {
                         here.0.notify_one();
@@ -281,8 +281,8 @@ macro_rules! on_tasks {
                 }));
                 tasks.push(spawn(async move {
                     for _ in 0..ROUND_TRIPS {
-                        bells.0.notified().await;
-                        bells.1.notify_one();
+                        notifiers.0.notified().await;
+                        notifiers.1.notify_one();
                     }
                 }));
             }

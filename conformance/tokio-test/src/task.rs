@@ -14,19 +14,19 @@ use std::{
 
 /// Wraps a future (or another value that is polled with a context) to be polled by hand.
 pub fn spawn<T>(task: T) -> Spawn<T> {
-    Spawn { task: Box::pin(task), bell: Arc::new(Bell(AtomicBool::new(false))) }
+    Spawn { task: Box::pin(task), flag: Arc::new(WakeFlag(AtomicBool::new(false))) }
 }
 
 /// The task that [`spawn`] returns.
 pub struct Spawn<T> {
     task: Pin<Box<T>>,
-    bell: Arc<Bell>,
+    flag: Arc<WakeFlag>,
 }
 
 /// A flag that every wake-up sets and every poll resets.
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         // SeqCst: the simplest ordering for a test harness. Pairs with the load in `is_woken`.
         self.0.store(true, SeqCst);
@@ -45,12 +45,12 @@ impl<T> Spawn<T> {
     /// Returns true if it was woken since it was polled last.
     pub fn is_woken(&self) -> bool {
         // SeqCst: pairs with the store in `wake`.
-        self.bell.0.load(SeqCst)
+        self.flag.0.load(SeqCst)
     }
 
     /// Returns the number of references to its flag: its own and one for each of its wakers.
     pub fn waker_ref_count(&self) -> usize {
-        Arc::strong_count(&self.bell)
+        Arc::strong_count(&self.flag)
     }
 
     /// Calls `f` with a context that has this task's waker.
@@ -59,8 +59,8 @@ impl<T> Spawn<T> {
         F: FnOnce(&mut Context<'_>, Pin<&mut T>) -> R,
     {
         // SeqCst: resets the flag before the poll. Pairs with the store in `wake`.
-        self.bell.0.store(false, SeqCst);
-        let waker = Waker::from(self.bell.clone());
+        self.flag.0.store(false, SeqCst);
+        let waker = Waker::from(self.flag.clone());
         f(&mut Context::from_waker(&waker), self.task.as_mut())
     }
 }

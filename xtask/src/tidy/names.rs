@@ -43,6 +43,16 @@ const RETIRED: &[(&str, &str)] = &[
     ("seat", "what it is: a permit, a handle, a lock"),
 ];
 
+/// Those of the retired words that are no part of a sentence either, because they have no other
+/// meaning that we need.
+const RETIRED_IN_PROSE: &[&str] = &[
+    "intake", "crew", "roster", "vigil", "tenure", "stint", "inquiry", "errand", "bell", "bells",
+    "teller",
+];
+
+/// Prose that may have them: what was, and this list.
+const EXEMPT: &[&str] = &["CHANGELOG.md", "bench/record/", "xtask/src/tidy/"];
+
 /// Type names that several files of the engine may use, each for its own part.
 const SHARED: &[&str] = &["State", "Shared", "Builder", "Output", "Target", "Error", "Item"];
 
@@ -66,6 +76,28 @@ pub fn retired(files: &[File]) -> Vec<Finding> {
                 let what = format!("`{name}` has the retired word `{word}`: say {better}");
                 findings.push(file.finding(at, what));
             }
+        }
+    }
+    findings.extend(files.iter().flat_map(retired_in_prose));
+    findings
+}
+
+/// Checks that no line of a text or source file, wherever it is, has a word that is retired in
+/// prose.
+fn retired_in_prose(file: &File) -> Vec<Finding> {
+    let is_text = file.source.is_some() || file.path.ends_with(".md");
+    if !is_text || EXEMPT.iter().any(|exempt| file.path.starts_with(exempt)) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        let mut words = line.split(|letter: char| !letter.is_ascii_alphabetic());
+        let found = words.find_map(|word| {
+            RETIRED_IN_PROSE.iter().find(|retired| word.eq_ignore_ascii_case(retired))
+        });
+        if let Some(word) = found {
+            let better = RETIRED.iter().find(|(retired, _)| retired == word).map_or("", |it| it.1);
+            findings.push(file.finding(at, format!("`{word}` is retired: say {better}")));
         }
     }
     findings
@@ -158,9 +190,20 @@ mod tests {
     fn a_retired_word_in_a_name_is_a_finding() {
         let bad = "struct CrewSize;\nfn lend() {}\nconst BED: u32 = 1;\n";
         assert_eq!(retired(&[engine("pool/find.rs", bad)]).len(), 3);
-        let fine = "// The crew.\nfn blend(embed: &str) -> u32 { f(\"crew\") }\n";
+        let fine = "// The moment.\nfn blend(embed: &str) -> u32 { f(\"nap\") }\n";
         assert_eq!(retired(&[engine("pool/find.rs", fine)]), []);
         assert_eq!(retired(&[File::new("xtask/src/ci.rs", bad)]), []);
+    }
+
+    #[test]
+    fn a_retired_word_in_prose_is_a_finding_where_it_has_no_other_meaning() {
+        let prose = "The crew sleeps.\nA Bell, rung.\nThe lenten moment of a crewed nest.\n";
+        assert_eq!(retired(&[File::new("docs/design/blocking.md", prose)]).len(), 2);
+        assert_eq!(
+            retired(&[File::new("bench/net/src/main.rs", "// The crew sleeps.\n")]).len(),
+            1
+        );
+        assert_eq!(retired(&[File::new("CHANGELOG.md", prose)]), []);
     }
 
     #[test]

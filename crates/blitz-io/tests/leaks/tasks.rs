@@ -175,9 +175,9 @@ impl Drop for Bomb {
 }
 
 /// A waker that panics when it is dropped.
-struct BadBell(#[allow(dead_code, reason = "its drop is what it is for")] Bomb);
+struct BadWaker(#[allow(dead_code, reason = "its drop is what it is for")] Bomb);
 
-impl std::task::Wake for BadBell {
+impl std::task::Wake for BadWaker {
     fn wake(self: Arc<Self>) {}
 }
 
@@ -201,7 +201,7 @@ fn panic_in_drop() {
         run_until(&rt, move || abort.is_finished());
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(output)));
         // A waker that is dropped together with a join handle.
-        let waker = Waker::from(Arc::new(BadBell(Bomb::new())));
+        let waker = Waker::from(Arc::new(BadWaker(Bomb::new())));
         let mut left = rt.spawn(for_ever());
         assert!(poll_with(&mut left, &waker).is_pending());
         drop((waker, left));
@@ -223,11 +223,11 @@ fn panic_in_drop() {
 
 /// Returns a waker that is a block on the heap.
 fn a_waker() -> Waker {
-    struct Bell(#[allow(dead_code, reason = "something on the heap")] String);
-    impl std::task::Wake for Bell {
+    struct HeapWaker(#[allow(dead_code, reason = "something on the heap")] String);
+    impl std::task::Wake for HeapWaker {
         fn wake(self: Arc<Self>) {}
     }
-    Waker::from(Arc::new(Bell("rings".to_owned())))
+    Waker::from(Arc::new(HeapWaker("rings".to_owned())))
 }
 
 fn several_wakers() {

@@ -261,28 +261,28 @@ fn nothing_is_installed_before_the_first_listener() {
         return;
     }
     // Only these descriptors are counted, because other threads may have files open for a moment.
-    let bells = || {
+    let notifiers = || {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let links = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        let is_bell = |link: &std::path::PathBuf| {
+        let is_notifier = |link: &std::path::PathBuf| {
             let link = link.to_string_lossy();
             link.starts_with("pipe:") || link == "anon_inode:[eventfd]"
         };
-        links.filter(is_bell).count()
+        links.filter(is_notifier).count()
     };
     for rt in runtimes() {
-        let before = bells();
+        let before = notifiers();
         rt.block_on(async { blitz_io::task::yield_now().await });
         assert!([libc::SIGUSR1, libc::SIGINT, libc::SIGCHLD].into_iter().all(|it| !is_caught(it)));
-        assert_eq!(bells(), before);
+        assert_eq!(notifiers(), before);
     }
     let rt = one_thread();
-    let before = bells();
+    let before = notifiers();
     let listens = rt.block_on(async { signal(SignalKind::user_defined1()).unwrap() });
     assert!(is_caught(libc::SIGUSR1) && !is_caught(libc::SIGUSR2));
-    assert_eq!(bells(), before + 1);
+    assert_eq!(notifiers(), before + 1);
     let again = rt.block_on(async { signal(SignalKind::user_defined1()).unwrap() });
-    assert_eq!(bells(), before + 1, "a second one opens nothing");
+    assert_eq!(notifiers(), before + 1, "a second one opens nothing");
     drop((listens, again));
 }
 

@@ -54,7 +54,7 @@ fn foreign_block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Waits, and then performs several hundred operations.
-async fn errand() -> usize {
+async fn many_operations() -> usize {
     let (send, mut receive) = channel::channel(4);
     let sender = blitz_io::spawn(async move {
         for n in 0..300 {
@@ -76,11 +76,11 @@ fn blocking_in_place_after_the_worker_was_lost() {
     let rt = preempting(1, 10);
     let task = rt.spawn(async {
         lose_worker();
-        let bridged = task::block_in_place(|| Handle::current().block_on(errand()));
+        let bridged = task::block_in_place(|| Handle::current().block_on(many_operations()));
         let (send, receive) = oneshot::channel();
         drop(blitz_io::spawn(async move { send.send(7).unwrap() }));
         let received = task::block_in_place(|| receive.blocking_recv());
-        (bridged, received, errand().await)
+        (bridged, received, many_operations().await)
     });
     assert_eq!(rt.block_on(task).unwrap(), (300, Ok(7), 300));
 }
@@ -94,13 +94,15 @@ fn blocking_in_place_in_a_poll_that_has_no_worker_from_the_start() {
             while !task::should_yield() {
                 thread::sleep(Duration::from_millis(1));
             }
-            let same = task::block_in_place(|| Handle::current().block_on(errand()));
+            let same = task::block_in_place(|| Handle::current().block_on(many_operations()));
             let other = task::block_in_place(|| {
                 let rt = Builder::new_current_thread().enable_all().build().unwrap();
                 rt.block_on(async {
                     let local = task::LocalSet::new();
-                    local.run_until(async { task::spawn_local(errand()).await.unwrap() }).await
-                        + blitz_io::spawn(errand()).await.unwrap()
+                    local
+                        .run_until(async { task::spawn_local(many_operations()).await.unwrap() })
+                        .await
+                        + blitz_io::spawn(many_operations()).await.unwrap()
                 })
             });
             assert!(task::should_yield(), "its slice has not begun anew");

@@ -30,20 +30,20 @@ use crate::{
 
 /// A waker that counts how often it was woken.
 #[derive(Default)]
-struct Bell(AtomicUsize);
+struct WakeCount(AtomicUsize);
 
-impl Bell {
+impl WakeCount {
     fn new() -> (Arc<Self>, Waker) {
-        let bell = Arc::new(Self::default());
-        (bell.clone(), bell.into())
+        let count = Arc::new(Self::default());
+        (count.clone(), count.into())
     }
 
-    fn rung(&self) -> usize {
+    fn wakes(&self) -> usize {
         self.0.load(SeqCst)
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeCount {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, SeqCst);
     }
@@ -186,7 +186,7 @@ fn a_hook_may_drop_the_set_of_the_task_that_ends() {
         let tally = Tally::new();
         let mut set = JoinSet::new();
         let gate = Gate::new();
-        let (bell, waker) = Bell::new();
+        let (count, waker) = WakeCount::new();
         for _ in 0..8 {
             let (token, opened) = (tally.token(), gate.opened());
             let work = async move {
@@ -207,7 +207,7 @@ fn a_hook_may_drop_the_set_of_the_task_that_ends() {
         });
         drop(rt);
         tally.assert_all_dropped(8);
-        assert_eq!(Arc::strong_count(&bell), 1, "the set's waker is left");
+        assert_eq!(Arc::strong_count(&count), 1, "the set's waker is left");
     }
 }
 
@@ -328,7 +328,7 @@ fn every_driver_is_called_when_a_panic_ends_the_set() {
     let _watch = watch::begin();
     let mut set = LocalSet::new();
     set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
-    let (bell, waker) = Bell::new();
+    let (count, waker) = WakeCount::new();
     let mut waits = pin!(set.run_until(pending::<()>()));
     assert!(poll_with(waits.as_mut(), &waker).is_pending());
     let mut spawns = Box::pin(set.run_until(async {
@@ -338,7 +338,7 @@ fn every_driver_is_called_when_a_panic_ends_the_set() {
     // The spawn wakes no driver, because the driver that is being polled runs the task.
     panic_of(|| poll_with(spawns.as_mut(), Waker::noop())).says(&["LocalSet"]);
     drop(spawns);
-    assert!(bell.rung() > 0, "it waits for ever for a set that has ended");
+    assert!(count.wakes() > 0, "it waits for ever for a set that has ended");
     panic_of(|| poll_with(waits.as_mut(), &waker)).says(&["LocalSet"]);
 }
 

@@ -24,9 +24,9 @@ use crate::{
 };
 
 #[derive(Default)]
-struct Bell(AtomicUsize);
+struct WakeCount(AtomicUsize);
 
-impl Wake for Bell {
+impl Wake for WakeCount {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Relaxed);
     }
@@ -174,12 +174,12 @@ fn tasks_that_are_detached_go_on_and_the_set_goes_on_too() {
 fn a_waiter_learns_that_all_tasks_were_detached() {
     let _watch = watch::begin();
     let rt = workers(1);
-    let (mut set, bell) = (JoinSet::new(), Arc::new(Bell::default()));
+    let (mut set, count) = (JoinSet::new(), Arc::new(WakeCount::default()));
     set.spawn_on(pending::<()>(), rt.handle());
-    let waker = Waker::from(bell.clone());
+    let waker = Waker::from(count.clone());
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     set.detach_all();
-    assert_eq!(bell.0.load(Relaxed), 1);
+    assert_eq!(count.0.load(Relaxed), 1);
 }
 
 #[test]
@@ -269,13 +269,13 @@ fn an_abort_handle_ends_one_task_of_the_set() {
 fn a_try_join_does_not_replace_the_registered_waker() {
     let _watch = watch::begin();
     let rt = workers(1);
-    let (mut set, gate, bell) = (JoinSet::new(), Gate::new(), Arc::new(Bell::default()));
+    let (mut set, gate, count) = (JoinSet::new(), Gate::new(), Arc::new(WakeCount::default()));
     let task = set.spawn_on(gate.opened(), rt.handle());
-    let waker = Waker::from(bell.clone());
+    let waker = Waker::from(count.clone());
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     assert!(set.try_join_next().is_none());
     gate.open();
-    watch::until(|| bell.0.load(Relaxed) == 1);
+    watch::until(|| count.0.load(Relaxed) == 1);
     assert!(task.is_finished());
     assert!(set.try_join_next_with_id().unwrap().is_ok());
 }
@@ -286,15 +286,15 @@ fn the_waker_of_the_last_poll_is_woken() {
     let rt = workers(1);
     let (mut set, gate) = (JoinSet::new(), Gate::new());
     set.spawn_on(gate.opened(), rt.handle());
-    let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
-    for bell in &bells {
-        let waker = Waker::from(bell.clone());
+    let counts = [Arc::new(WakeCount::default()), Arc::new(WakeCount::default())];
+    for count in &counts {
+        let waker = Waker::from(count.clone());
         assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     }
-    assert_eq!(Arc::strong_count(&bells[0]), 1, "a waker that was replaced is kept");
+    assert_eq!(Arc::strong_count(&counts[0]), 1, "a waker that was replaced is kept");
     gate.open();
-    watch::until(|| bells[1].0.load(Relaxed) == 1);
-    assert_eq!(bells[0].0.load(Relaxed), 0);
+    watch::until(|| counts[1].0.load(Relaxed) == 1);
+    assert_eq!(counts[0].0.load(Relaxed), 0);
 }
 
 /// A waker whose drop runs the tasks that are left.
@@ -318,10 +318,10 @@ fn a_waker_that_is_replaced_may_run_the_task_that_is_waited_for() {
     let waker = Waker::from(Arc::new(RunsOnDrop(rt)));
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     drop(waker);
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(bell.clone());
+    let count = Arc::new(WakeCount::default());
+    let waker = Waker::from(count.clone());
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
-    assert_eq!(bell.0.load(Relaxed), 1, "it ended during the poll, and woke the new waker");
+    assert_eq!(count.0.load(Relaxed), 1, "it ended during the poll, and woke the new waker");
     assert_eq!(set.try_join_next().unwrap().unwrap(), 42);
 }
 

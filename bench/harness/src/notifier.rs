@@ -1,5 +1,5 @@
-//! The two things a workload waits on: a `Bell`, which notifies one listener, and a `Latch`, which
-//! rings its bell when the last of many has counted down.
+//! The two things a workload waits on: a `Notifier`, which wakes one listener, and a `Latch`, which
+//! notifies its listener when the last of many has counted down.
 //!
 //! Every contender uses these same two, so that a row measures its scheduler and not its channels.
 //! They cost two or three atomic operations a use. Their functions are `#[inline]` because they are
@@ -8,21 +8,21 @@
 //! # Protocol
 //! `state` says which thread may touch the waker:
 //! ```text
-//!            listener stores its waker              ringer claims the waker
-//!   QUIET ─────────────────────────────▶ WAITING ─────────────────────────▶ RINGING
-//!   (listener's)                         (unowned)                         (ringer's)
-//!     ▲  ▲                                  │                                  │
-//!     │  └──── listener takes it back ──────┘      ringer has taken the waker  │
-//!     │                                            and wakes after this        │
-//!     └─────────── listener sees it ───────── RUNG ◀────────────────────────────┘
-//!                                             ▲
-//!                     QUIET ── rung early ────┘
+//!            listener stores its waker              notify claims the waker
+//!   EMPTY ─────────────────────────────▶ WAITING ─────────────────────────▶ NOTIFYING
+//!   (listener's)                         (unowned)                          (notify's)
+//!     ▲  ▲                                  │                                   │
+//!     │  └──── listener takes it back ──────┘      notify has taken the waker   │
+//!     │                                            and wakes after this         │
+//!     └─────────── listener sees it ───────── NOTIFIED ◀────────────────────────┘
+//!                                               ▲
+//!                   EMPTY ── notified early ────┘
 //! ```
 //!
 //! # Invariants
-//! 1. The waker is written in QUIET by the listener only, and taken in RINGING by the one ringer
-//!    whose exchange set that state.
-//! 2. One task listens to a bell. A poll that finds RINGING may return `Pending` because the
+//! 1. The waker is written in EMPTY by the listener only, and taken in NOTIFYING by the one
+//!    thread whose exchange set that state.
+//! 2. One task listens to a notifier. A poll that finds NOTIFYING may return `Pending` because the
 //!    wake-up under way is for the same task.
 //!
 //! # Rejected
@@ -30,7 +30,7 @@
 //! contenders, which would pull every ratio towards one. How far was not measured.
 //!
 //! # Checked by
-//! `no_ring_is_lost_between_two_threads`, `a_ring_before_the_first_poll_is_heard`,
+//! `no_notification_is_lost_between_two_threads`, `a_notification_before_the_first_poll_is_seen`,
 //! `the_latch_opens_after_the_last_of_many_threads`
 
 use std::cell::UnsafeCell;
@@ -41,61 +41,61 @@ use std::sync::atomic::{
 };
 use std::task::{Context, Poll, Waker};
 
-const QUIET: u8 = 0;
+const EMPTY: u8 = 0;
 const WAITING: u8 = 1;
-const RINGING: u8 = 2;
-const RUNG: u8 = 3;
+const NOTIFYING: u8 = 2;
+const NOTIFIED: u8 = 3;
 
-/// A notifier that wakes one listener. A ring without a listener is kept; two rings before the
-/// listener sees the first are one.
-pub struct Bell {
+/// A notifier that wakes one listener. A notification without a listener is kept; two of them
+/// before the listener sees the first are one.
+pub struct Notifier {
     state: AtomicU8,
     waker: UnsafeCell<Option<Waker>>,
 }
 
 // SAFETY: the waker is accessed by one thread at a time: `state` gives it to the listener or to one
-// ringer (invariant 1), with Release and Acquire at each change.
-unsafe impl Sync for Bell {}
+// notifying thread (invariant 1), with Release and Acquire at each change.
+unsafe impl Sync for Notifier {}
 
-impl Bell {
+impl Notifier {
     #[inline]
-    pub const fn new() -> Bell {
-        Bell { state: AtomicU8::new(QUIET), waker: UnsafeCell::new(None) }
+    pub const fn new() -> Notifier {
+        Notifier { state: AtomicU8::new(EMPTY), waker: UnsafeCell::new(None) }
     }
 
     /// Wakes the listener, now or when it next listens.
     #[inline]
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         loop {
             // Relaxed: only a guess for the exchanges below, which check it.
             match self.state.load(Relaxed) {
-                QUIET => {
-                    // Release: publishes what the ringer did before to the listener. Pairs with the
-                    // Acquire loads of RUNG in `poll`.
-                    if self.state.compare_exchange(QUIET, RUNG, Release, Relaxed).is_ok() {
+                EMPTY => {
+                    // Release: publishes what the thread did before to the listener. Pairs with the
+                    // Acquire loads of NOTIFIED in `poll`.
+                    if self.state.compare_exchange(EMPTY, NOTIFIED, Release, Relaxed).is_ok() {
                         return;
                     }
                 }
                 WAITING => {
                     // Acquire: sees the waker. Pairs with the Release in `poll`.
-                    if self.state.compare_exchange(WAITING, RINGING, Acquire, Relaxed).is_ok() {
+                    if self.state.compare_exchange(WAITING, NOTIFYING, Acquire, Relaxed).is_ok() {
                         return self.wake();
                     }
                 }
-                // Another ring is under way or not yet seen, and this one merges with it.
+                // Another notification is under way or not yet seen, and this one merges with it.
                 _ => return,
             }
         }
     }
 
-    /// Wakes the listener after `ring` has claimed the waker: this thread set `state` to RINGING.
+    /// Wakes the listener after `notify` has claimed the waker: this thread set `state` to NOTIFYING.
     #[inline]
     fn wake(&self) {
-        // SAFETY: RINGING gives the waker to the ringer that set it (invariant 1), which is this
+        // SAFETY: NOTIFYING gives the waker to the thread that set it (invariant 1), which is this
         // thread.
         let waker = unsafe { (*self.waker.get()).take() };
         // Release: gives the waker cell back. Pairs with the Acquire loads in `poll`.
-        self.state.store(RUNG, Release);
+        self.state.store(NOTIFIED, Release);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -103,28 +103,28 @@ impl Bell {
 
     #[inline]
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // Acquire: RUNG gives us the waker cell back. Pairs with the Release in `wake`.
+        // Acquire: NOTIFIED gives us the waker cell back. Pairs with the Release in `wake`.
         match self.state.load(Acquire) {
-            RUNG => return self.heard(),
-            RINGING => return Poll::Pending,
+            NOTIFIED => return self.heard(),
+            NOTIFYING => return Poll::Pending,
             WAITING => {
                 // A spurious poll: take the waker cell back to renew the waker. Acquire on failure:
-                // RUNG gives us the waker cell back, as for the load above. Pairs with the Release
+                // NOTIFIED gives us the waker cell back, as for the load above. Pairs with the Release
                 // in `wake`.
-                match self.state.compare_exchange(WAITING, QUIET, Relaxed, Acquire) {
+                match self.state.compare_exchange(WAITING, EMPTY, Relaxed, Acquire) {
                     Ok(_) => {}
-                    Err(RUNG) => return self.heard(),
+                    Err(NOTIFIED) => return self.heard(),
                     Err(_) => return Poll::Pending,
                 }
             }
             _ => {}
         }
-        // SAFETY: QUIET gives the waker to the listener (invariant 1), which is the task that
+        // SAFETY: EMPTY gives the waker to the listener (invariant 1), which is the task that
         // polls.
         unsafe { *self.waker.get() = Some(cx.waker().clone()) };
-        // Release: publishes the waker. Pairs with the Acquire exchange in `ring`.
-        // Acquire on failure: the ring came first; pairs with the Release in `ring`.
-        match self.state.compare_exchange(QUIET, WAITING, Release, Acquire) {
+        // Release: publishes the waker. Pairs with the Acquire exchange in `notify`.
+        // Acquire on failure: the notification came first; pairs with the Release in `notify`.
+        match self.state.compare_exchange(EMPTY, WAITING, Release, Acquire) {
             Ok(_) => Poll::Pending,
             Err(_) => self.heard(),
         }
@@ -132,56 +132,56 @@ impl Bell {
 
     #[inline]
     fn heard(&self) -> Poll<()> {
-        // Relaxed: a ringer that finds QUIET touches nothing but the state.
-        self.state.store(QUIET, Relaxed);
+        // Relaxed: a notifier thread that finds EMPTY touches nothing but the state.
+        self.state.store(EMPTY, Relaxed);
         Poll::Ready(())
     }
 
-    /// Waits for the next ring.
+    /// Waits for the next notification.
     #[inline]
     pub fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
         poll_fn(|cx| self.poll(cx))
     }
 }
 
-/// Bells on cache lines of their own (two, for the adjacent-line prefetcher), for
+/// Notifiers on cache lines of their own (two, for the adjacent-line prefetcher), for
 /// rows where neighbours are rung by different threads.
 #[repr(align(128))]
-pub struct PaddedBell(pub Bell);
+pub struct PaddedNotifier(pub Notifier);
 
 /// A reusable latch: set to a number, counted down to zero and waited for.
 pub struct Latch {
     left: AtomicUsize,
-    bell: Bell,
+    notifier: Notifier,
 }
 
 impl Latch {
     /// Returns a latch that lives as long as the process: a task then captures eight bytes and
     /// touches no reference count that the row would measure.
     pub fn leaked() -> &'static Latch {
-        Box::leak(Box::new(Latch { left: AtomicUsize::new(0), bell: Bell::new() }))
+        Box::leak(Box::new(Latch { left: AtomicUsize::new(0), notifier: Notifier::new() }))
     }
 
     /// Sets the number still to come. No thread may be counting down.
     #[inline]
     pub fn set(&self, count: usize) {
-        // Relaxed: the spawns and rings that follow publish it.
+        // Relaxed: the spawns and notifications that follow publish it.
         self.left.store(count, Relaxed);
     }
 
     #[inline]
     pub fn count_down(&self) {
         // AcqRel: the last one sees what all others did before they counted down, and passes it on
-        // by the bell. Pairs with the same operation on the other threads.
+        // by the notifier. Pairs with the same operation on the other threads.
         if self.left.fetch_sub(1, AcqRel) == 1 {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
     /// Waits until the count has reached zero.
     #[inline]
     pub fn wait(&self) -> impl Future<Output = ()> + Send + '_ {
-        self.bell.wait()
+        self.notifier.wait()
     }
 }
 
@@ -214,46 +214,46 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_before_the_first_poll_is_heard() {
-        let bell = Bell::new();
-        bell.ring();
-        block_on(bell.wait());
+    fn a_notification_before_the_first_poll_is_seen() {
+        let notifier = Notifier::new();
+        notifier.notify();
+        block_on(notifier.wait());
     }
 
     #[test]
-    fn a_ring_is_heard_once() {
-        let bell = Bell::new();
-        bell.ring();
-        bell.ring();
+    fn a_notification_is_seen_once() {
+        let notifier = Notifier::new();
+        notifier.notify();
+        notifier.notify();
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(bell.poll(&mut cx).is_ready());
-        assert!(bell.poll(&mut cx).is_pending());
+        assert!(notifier.poll(&mut cx).is_ready());
+        assert!(notifier.poll(&mut cx).is_pending());
     }
 
     #[test]
     fn a_second_poll_renews_the_waker() {
-        let bell = Bell::new();
-        assert!(bell.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let notifier = Notifier::new();
+        assert!(notifier.poll(&mut Context::from_waker(Waker::noop())).is_pending());
         thread::scope(|scope| {
-            let listener = scope.spawn(|| block_on(bell.wait()));
-            bell.ring();
-            listener.join().expect("the listener hears the ring");
+            let listener = scope.spawn(|| block_on(notifier.wait()));
+            notifier.notify();
+            listener.join().expect("the listener sees the notification");
         });
     }
 
     #[test]
-    fn no_ring_is_lost_between_two_threads() {
+    fn no_notification_is_lost_between_two_threads() {
         let rounds = if cfg!(miri) { 50 } else { 20_000 };
-        let (ping, pong) = (Bell::new(), Bell::new());
+        let (ping, pong) = (Notifier::new(), Notifier::new());
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..rounds {
                     block_on(ping.wait());
-                    pong.ring();
+                    pong.notify();
                 }
             });
             for _ in 0..rounds {
-                ping.ring();
+                ping.notify();
                 block_on(pong.wait());
             }
         });
