@@ -599,13 +599,15 @@ fn a_signal_that_cannot_be_listened_to_is_not_caught() {
     }
     let rt = one_thread();
     let _enter = rt.enter();
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 4_096 };
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes to `before`, which outlives it.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) }, 0);
+    let none = libc::rlimit { rlim_cur: 0, ..before };
     // SAFETY: the call reads `none`, which outlives it.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }, 0);
     let error = signal(SignalKind::user_defined2()).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-    let some = libc::rlimit { rlim_cur: 64, ..none };
-    // SAFETY: the call reads `some`, which outlives it.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &some) }, 0);
-    assert!(!is_caught(libc::SIGUSR2), "it is caught, and nobody listens");
+    // SAFETY: the call reads `before`, which outlives it.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &before) }, 0);
+    assert!(!is_caught(libc::SIGUSR2), "it is caught, and there is no listener");
 }
