@@ -98,10 +98,13 @@ pub fn build(command: &mut Command, folder: &str, name: &str) -> Result<PathBuf,
 
 /// Returns the program in cargo's messages that is the target `name` of the package in `folder`.
 fn program(messages: &str, folder: &Path, name: &str) -> Option<PathBuf> {
+    // The root may have been reached through a link.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = real(folder);
     let chosen = |message: Json| {
         let manifest = Path::new(message.text("manifest_path")?);
         let named = message.get("target")?.text("name")? == name;
-        let chosen = named && manifest.parent()? == folder;
+        let chosen = named && real(manifest.parent()?) == folder;
         chosen.then_some(PathBuf::from(message.text("executable")?))
     };
     messages.lines().filter_map(Json::read).filter_map(chosen).next_back()

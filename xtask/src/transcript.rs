@@ -5,12 +5,12 @@
 //! which message, and the last lines, for commands that fail in another way.
 
 use std::{
-    collections::VecDeque,
-    io::{BufRead, BufReader, Read, Write},
+    collections::{BTreeSet, VecDeque},
+    io::{IsTerminal, Read, Write},
     process::{Command, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::shell::{self, End};
@@ -21,17 +21,23 @@ const FAILURES: usize = 8;
 /// The number of last lines that are noted.
 const LAST: usize = 6;
 
+/// The number of bytes of a line that are noted.
+const LONGEST: usize = 4096;
+
 /// The time that a process which outlives the command may keep its output open.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The part of a command's output that says why it failed.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    /// Failed tests, each with its message once that was printed.
+    /// The first failed tests, each with its message once that was printed.
     failures: Vec<Failure>,
-    /// The number of failures beyond [`FAILURES`].
-    more: usize,
+    /// The names of all failed tests.
+    names: BTreeSet<String>,
     last: VecDeque<String>,
+    /// True once the command has ended: what comes later, from a process that it left behind, is
+    /// not passed on.
+    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -52,65 +58,78 @@ struct Position {
 impl Transcript {
     /// Notes a line of output.
     fn note(&mut self, line: &str, position: &mut Position) {
-        if self.last.len() == LAST {
-            self.last.pop_front();
-        }
         if !line.trim().is_empty() {
+            if self.last.len() == LAST {
+                self.last.pop_front();
+            }
             self.last.push_back(line.to_owned());
         }
         if let Some(test) = failed_test(line) {
             self.add(test);
         } else if let Some(test) = section(line) {
-            position.section = Some(test.to_owned());
-            position.message_follows = false;
+            *position = Position { section: Some(test.to_owned()), message_follows: false };
             self.add(test);
-        } else if let Some(test) = &position.section {
-            let failure = self.failures.iter_mut().find(|failure| failure.test == *test);
-            if line.starts_with("test result:") {
-                position.section = None;
-            } else if let Some(failure) = failure {
-                match &mut failure.message {
-                    None => failure.message = location(line).map(str::to_owned),
-                    Some(message) if position.message_follows => {
-                        message.push(' ');
-                        message.push_str(line);
-                    }
-                    Some(_) => {}
-                }
-                position.message_follows = location(line).is_some();
-            }
+        } else if line.starts_with("test result:") {
+            position.section = None;
+        } else if let Some(test) = &position.section
+            && let Some(failure) = self.failures.iter_mut().find(|failure| failure.test == *test)
+        {
+            position.message_follows = failure.note(line, position.message_follows);
         }
     }
 
     fn add(&mut self, test: &str) {
-        if self.failures.iter().any(|failure| failure.test == test) {
-        } else if self.failures.len() == FAILURES {
-            self.more += 1;
-        } else {
+        if self.names.insert(test.to_owned()) && self.failures.len() < FAILURES {
             self.failures.push(Failure { test: test.to_owned(), message: None });
         }
     }
 
-    /// Returns the reason of the failure: one line for each failed test, or the last lines.
+    /// Returns the reason of the failure: one line for each failed test, and the last lines, because
+    /// the command may have ended for another reason.
     pub fn reason(&self) -> Vec<String> {
-        if self.failures.is_empty() {
-            return self.last.iter().cloned().collect();
-        }
         let one = |failure: &Failure| {
             let message = failure.message.as_deref().unwrap_or("no message");
             format!("test {} failed: {message}", failure.test)
         };
         let mut lines: Vec<_> = self.failures.iter().map(one).collect();
-        if self.more > 0 {
-            lines.push(format!("and {} more", self.more));
+        if self.names.len() > self.failures.len() {
+            lines.push(format!("and {} more", self.names.len() - self.failures.len()));
         }
+        if !lines.is_empty() {
+            lines.push("the last lines:".to_owned());
+        }
+        lines.extend(self.last.iter().cloned());
         lines
+    }
+}
+
+impl Failure {
+    /// Notes a line of the test's own output. Returns true if the message of a panic follows.
+    fn note(&mut self, line: &str, message_follows: bool) -> bool {
+        if message_follows && let Some(message) = &mut self.message {
+            message.push(' ');
+            message.push_str(line);
+            return false;
+        }
+        let Some((thread, location)) = panicked(line) else {
+            if line.starts_with("Error: ") && self.message.is_none() {
+                self.message = Some(line.to_owned());
+            }
+            return false;
+        };
+        // Other threads may panic on purpose.
+        let is_ours = thread == self.test || self.message.is_none();
+        if is_ours {
+            self.message = Some(location.to_owned());
+        }
+        is_ours
     }
 }
 
 /// Returns the name in `test NAME ... FAILED`.
 fn failed_test(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+    let test = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    Some(test.strip_suffix(" - should panic").unwrap_or(test))
 }
 
 /// Returns the name in `---- NAME stdout ----`.
@@ -118,35 +137,45 @@ fn section(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
-/// Returns the location in `thread 'NAME' panicked at LOCATION:`, or the whole of an `Error:` line.
-fn location(line: &str) -> Option<&str> {
-    match line.split_once("panicked at ") {
-        Some((_, location)) => Some(location),
-        None => line.starts_with("Error: ").then_some(line),
-    }
+/// Returns the thread and the location in `thread 'NAME' (7) panicked at LOCATION:`.
+fn panicked(line: &str) -> Option<(&str, &str)> {
+    let (before, location) = line.split_once(" panicked at ")?;
+    let thread = before.strip_prefix("thread '")?;
+    Some((thread.rsplit_once('\'').map_or(thread, |(name, _)| name), location))
 }
 
 /// Runs `command` as [`shell::run`] does, its output passed on; returns what was noted of it, too.
 pub fn run(command: &mut Command, limit: Duration) -> Result<(End, Transcript), String> {
+    // Cargo sees a pipe where we may have a terminal.
+    if std::io::stderr().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let noted = Arc::new(Mutex::new(Transcript::default()));
     let (ended, ends) = mpsc::channel();
-    let (stdout, stderr) = (noted.clone(), noted.clone());
-    let other = ended.clone();
     let end = shell::run_with(command, limit, |child| {
-        let (out, err) = (child.stdout.take(), child.stderr.take());
-        thread::spawn(move || pass_on(out, std::io::stdout(), &stdout, &ended));
-        thread::spawn(move || pass_on(err, std::io::stderr(), &stderr, &other));
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (one, other) = (noted.clone(), noted.clone());
+        let other_ended = ended.clone();
+        thread::spawn(move || pass_on(stdout, std::io::stdout(), &one, &ended));
+        thread::spawn(move || pass_on(stderr, std::io::stderr(), &other, &other_ended));
     })?;
+    let deadline = Instant::now() + GRACE;
     for _ in 0..2 {
         // An error means that a process the command left behind still holds its output: what was
         // printed until now is enough.
-        let _ = ends.recv_timeout(GRACE);
+        let _ = ends.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
-    let noted = std::mem::take(&mut *noted.lock().unwrap_or_else(|poison| poison.into_inner()));
+    let mut noted = lock(&noted);
+    let noted = std::mem::replace(&mut *noted, Transcript { is_over: true, ..Default::default() });
     Ok((end, noted))
 }
 
+fn lock(noted: &Mutex<Transcript>) -> MutexGuard<'_, Transcript> {
+    noted.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes output on as it comes, and notes its lines, until it ends.
 fn pass_on(
     from: Option<impl Read>,
     mut to: impl Write,
@@ -154,25 +183,40 @@ fn pass_on(
     ended: &mpsc::Sender<()>,
 ) {
     let mut position = Position::default();
-    let mut line = Vec::new();
-    let mut from = from.map(BufReader::new);
+    let (mut chunk, mut line) = (vec![0; 1 << 16], Vec::new());
+    let mut from = from;
     while let Some(from) = &mut from {
-        line.clear();
-        if !matches!(from.read_until(b'\n', &mut line), Ok(1..)) {
+        let count = match from.read(&mut chunk) {
+            Ok(count @ 1..) => count,
+            Err(why) if why.kind() == std::io::ErrorKind::Interrupted => continue,
+            _ => break,
+        };
+        let mut noted = lock(noted);
+        if noted.is_over {
             break;
         }
         // The command goes on even if our own output is closed.
-        let _ = to.write_all(&line).and_then(|()| to.flush());
-        let text = String::from_utf8_lossy(&line);
-        let mut noted = noted.lock().unwrap_or_else(|poison| poison.into_inner());
-        noted.note(text.trim_end(), &mut position);
+        let _ = to.write_all(&chunk[..count]).and_then(|()| to.flush());
+        for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST.saturating_sub(line.len());
+            line.extend(part.iter().filter(|byte| **byte != b'\n').take(room));
+            if part.ends_with(b"\n") {
+                noted.note(String::from_utf8_lossy(&line).trim_end(), &mut position);
+                line.clear();
+            }
+        }
     }
+    let unfinished = String::from_utf8_lossy(&line);
+    if !unfinished.is_empty() {
+        lock(noted).note(&unfinished, &mut position);
+    }
+    // The receiver is gone if the grace was over.
     let _ = ended.send(());
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST, Position, Transcript};
+    use super::{FAILURES, LAST, Position, Transcript};
 
     fn reason(output: &str) -> Vec<String> {
         let (mut transcript, mut position) = (Transcript::default(), Position::default());
@@ -181,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_is_repeated_with_its_message() {
+    fn a_failed_test_is_repeated_with_its_own_message() {
         let output = "\
 running 2 tests
 test a::good ... ok
@@ -191,9 +235,14 @@ failures:
 
 ---- a::bad stdout ----
 
-thread 'a::bad' panicked at src/a.rs:7:9:
+thread 'worker' (7) panicked at src/b.rs:1:1:
+on purpose
+
+thread 'a::bad' (8) panicked at src/a.rs:7:9:
 assertion `left == right` failed
   left: 1
+thread 'worker' (9) panicked at src/b.rs:1:1:
+on purpose
 note: run with RUST_BACKTRACE=1
 
 failures:
@@ -203,30 +252,46 @@ test result: FAILED. 1 passed; 1 failed
 test os::good ... ok
 ";
         assert_eq!(
-            reason(output),
-            ["test a::bad failed: src/a.rs:7:9: assertion `left == right` failed"]
+            reason(output)[..2],
+            [
+                "test a::bad failed: src/a.rs:7:9: assertion `left == right` failed",
+                "the last lines:"
+            ]
         );
     }
 
     #[test]
-    fn without_a_failed_test_the_last_lines_are_repeated() {
+    fn without_a_failed_test_the_last_lines_are_repeated_and_blank_ones_are_not() {
         let lines: Vec<_> = (0..20).map(|number| format!("line {number}")).collect();
-        assert_eq!(reason(&lines.join("\n\n")), lines[20 - LAST..]);
+        let output = lines.join("\n\n") + "\n\n\n\n\n\n\n\n\n";
+        assert_eq!(reason(&output), lines[20 - LAST..]);
     }
 
     #[test]
-    fn many_failures_are_counted() {
-        let lines: Vec<_> = (0..20).map(|number| format!("test t{number} ... FAILED")).collect();
-        let reason = reason(&lines.join("\n"));
-        assert_eq!(reason.len(), super::FAILURES + 1);
-        assert_eq!(reason.last().unwrap(), "and 12 more");
+    fn a_test_that_hangs_after_one_that_failed_is_among_the_last_lines() {
+        let reason = reason("test a ... FAILED\ntest b has been running for over 60 seconds\n");
+        assert_eq!(reason.last().unwrap(), "test b has been running for over 60 seconds");
+    }
+
+    #[test]
+    fn many_failures_are_counted_once_each() {
+        let failed = |number| format!("test t{number} ... FAILED\n");
+        let sections = |number| format!("---- t{number} stdout ----\n");
+        let output: String = (0..20).map(failed).chain((0..20).map(sections)).collect();
+        assert_eq!(reason(&output)[FAILURES], "and 12 more");
+    }
+
+    #[test]
+    fn a_failed_should_panic_is_one_test() {
+        let output = "test a - should panic ... FAILED\n---- a stdout ----\n";
+        assert_eq!(reason(output)[..2], ["test a failed: no message", "the last lines:"]);
     }
 
     #[test]
     #[cfg(unix)]
-    fn output_of_a_command_is_noted() {
+    fn output_of_a_command_is_noted_also_without_a_line_end() {
         let mut command = std::process::Command::new("sh");
-        command.args(["-c", "echo one; echo two >&2; exit 3"]);
+        command.args(["-c", "echo one; printf two >&2; exit 3"]);
         let (end, transcript) =
             super::run(&mut command, std::time::Duration::from_secs(60)).unwrap();
         assert!(!end.success());

@@ -185,7 +185,8 @@ pub(super) struct Inner {
     pub(super) position: u64,
     /// Result of an inline seek, to be returned by `poll_complete`.
     seek_result: Option<io::Result<u64>>,
-    /// State of the current write; created by the first write.
+    /// State of the current write. Each write has one of its own, because the job of an earlier one
+    /// may still be queued if a user's hook panicked.
     write_state: Option<Arc<WriteState<io::Result<()>>>>,
     /// The file's inode number, determined by the first write.
     inode: Option<u64>,
@@ -338,9 +339,8 @@ impl Inner {
     ) -> io::Result<usize> {
         asyncify::need_runtime()?;
         self.seek_result = None;
-        let new = || Arc::new(WriteState::new());
-        let write_state = self.write_state.get_or_insert_with(new).clone();
-        write_state.offer();
+        let write_state = Arc::new(WriteState::new());
+        self.write_state = Some(write_state.clone());
         if self.inode.is_none() {
             self.inode = inline::inode(file);
         }

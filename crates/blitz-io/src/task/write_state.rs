@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!            the caller                        the thread that drops the job
-//! OFFERED  --accept--> ACCEPTED  --it writes the bytes itself--> WRITTEN --take--> OFFERED
+//! OFFERED  --accept--> ACCEPTED  --it writes the bytes itself--> WRITTEN
 //! OFFERED  ----------------------refuse----> REFUSED: the caller returns an error
 //! ```
 //! So bytes that were reported as accepted are written, and bytes that were not are not.
@@ -19,7 +19,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The state of one write at a time, shared by the caller and the job. `T` is what a job that was
+/// The state of one write, shared by the caller and the job. `T` is what a job that was
 /// dropped leaves when it has written the bytes.
 #[derive(Debug)]
 pub(crate) struct WriteState<T>(Mutex<WritePhase<T>>);
@@ -38,12 +38,6 @@ impl<T> WriteState<T> {
         Self(Mutex::new(WritePhase::Offered))
     }
 
-    /// Begins the next write.
-    #[cfg_attr(not(feature = "fs"), allow(dead_code, reason = "files use a state again"))]
-    pub(crate) fn offer(&self) {
-        *self.lock() = WritePhase::Offered;
-    }
-
     /// Accepts the write, so that its bytes are written in any case from now on. Returns false if
     /// the job was dropped before.
     #[must_use]
@@ -57,7 +51,8 @@ impl<T> WriteState<T> {
     }
 
     /// Refuses the write because its job is dropped, unless it was accepted. Returns true if it is
-    /// refused; `undo` is called before the caller can see that.
+    /// refused. `undo` is called before the caller can see that, under the lock, so it may take a
+    /// system call's time but must not wait for the caller.
     #[must_use = "bytes that were accepted must be written"]
     pub(crate) fn refuse(&self, undo: impl FnOnce()) -> bool {
         let mut phase = self.lock();
@@ -76,7 +71,7 @@ impl<T> WriteState<T> {
 
     /// Takes the result that a dropped job has left.
     pub(crate) fn take(&self) -> Option<T> {
-        match std::mem::replace(&mut *self.lock(), WritePhase::Offered) {
+        match std::mem::replace(&mut *self.lock(), WritePhase::Accepted) {
             WritePhase::Written(result) => Some(result),
             _ => None,
         }
@@ -90,33 +85,38 @@ impl<T> WriteState<T> {
 
 #[cfg(all(test, not(blitz_loom)))]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, Barrier};
 
     use super::WriteState;
 
-    /// A caller accepts while another thread drops the job, many times.
+    /// A caller accepts while another thread drops the job, until each has been first.
     #[test]
     fn bytes_are_written_if_and_only_if_they_were_accepted() {
-        for _ in 0..1_000 {
-            let state = Arc::new(WriteState::new());
-            let job = state.clone();
+        let mut seen = [false; 2];
+        // Which one is first is by chance; it took some hundred rounds at most.
+        while seen != [true; 2] {
+            let (state, begin) = (Arc::new(WriteState::new()), Arc::new(Barrier::new(2)));
+            let (job, at_once) = (state.clone(), begin.clone());
             let dropping = std::thread::spawn(move || {
+                at_once.wait();
                 if !job.refuse(|| ()) {
                     job.finish(7);
                 }
             });
+            begin.wait();
             let accepted = state.accept();
             dropping.join().unwrap();
             assert_eq!(state.take(), accepted.then_some(7));
+            seen[usize::from(accepted)] = true;
         }
     }
 
     #[test]
-    fn a_refused_write_is_undone_once_and_the_next_one_is_offered() {
+    fn a_refused_write_is_undone_and_an_accepted_one_is_not() {
         let (state, mut undone) = (WriteState::<u8>::new(), 0);
         assert!(state.refuse(|| undone += 1));
         assert!(!state.accept());
-        state.offer();
+        let state = WriteState::<u8>::new();
         assert!(state.accept());
         assert!(!state.refuse(|| undone += 1));
         assert_eq!((undone, state.take()), (1, None));

@@ -69,12 +69,13 @@
 //! *Stopping*: the word is marked, then the parker of every slot gets a token. A thread that comes
 //! to W1 later sees the word and leaves; one that came before finds the token.
 //!
-//! *Releasing workers.* A thread that was a worker, and lost its core, sleeps in the set until the
-//! runtime is dropped. The worker pool may stop long before that, because a task panicked; then
-//! such a thread must end, as other workers do: its thread-locals may own the runtime. R1 the word
-//! is marked, then R2 the parker of every slot gets a token. Before each sleep the thread reads the
-//! word (R3), and leaves the set by itself if it is marked. The argument is that of a stop: R1 and
-//! W1 change the same word. If R1 is first, R3 sees it; if W1, R2 finds the slot.
+//! *Releasing workers.* A thread that was a worker, and lost its core, sleeps in the set, without a
+//! time-out if it was started as a worker. The worker pool may stop long before the runtime is
+//! dropped, because a task panicked. Then such a thread must end, as other workers do: its
+//! thread-locals may own the runtime. R1 the word is marked, then R2 the parker of every slot gets a
+//! token. Before each sleep the thread reads the word (R3), and leaves the set by itself if it is
+//! marked. The argument is that of a stop: R1 and W1 change the same word. If R1 is first, R3 sees
+//! it; if W1, R2 finds the slot.
 //!
 //! *Jobs that were queued before the stop are run.* A thread that leaves at W1 because of the stop
 //! passes W2, and then runs what is queued. Suppose that P3 has read a word without the mark and
@@ -115,7 +116,8 @@
 //! `a_job_that_waits_for_the_next_one_never_takes_its_thread`,
 //! `a_job_spawned_against_a_stop_needs_no_thread_that_lives`,
 //! `a_release_against_a_worker_that_falls_asleep_ends_it`,
-//! `a_release_against_a_job_runs_it_and_ends_the_worker`; weakened as `blocking_spawner_fence`,
+//! `a_release_against_a_job_runs_it_and_ends_the_worker`,
+//! `a_release_against_a_claim_serves_it_once`; weakened as `blocking_spawner_fence`,
 //! `blocking_sleeper_fence`, `blocking_leaves_in_one_step`, `blocking_puts_mark_back`,
 //! `blocking_marks_before_it_unparks`, `blocking_living_are_not_starting`,
 //! `blocking_waits_for_start`, `blocking_stop_unparks`, `blocking_sees_stop`,
@@ -191,7 +193,8 @@ pub(crate) enum SleepResult {
     /// The thread was woken by a claim: there may be spare work, or a job. A claim for spare work
     /// has taken the thread out of the set.
     Woken,
-    /// The thread has left the set: its time was over, or it slept when the set stopped.
+    /// The thread has left the set: its time was over, it was released, or it slept when the set
+    /// stopped.
     OutOfSet,
     /// The set stops, and the thread has left it: run what is queued, then end.
     Leaving,
@@ -202,7 +205,7 @@ pub(crate) enum SleepResult {
 pub(crate) enum ParkResult {
     /// The thread got a token, or woke spuriously.
     Unparked,
-    /// The time-out has passed.
+    /// The time-out has passed, or the thread was released.
     TimedOut,
 }
 
@@ -438,8 +441,11 @@ impl<E, R> ThreadSet<E, R> {
         if weakened!("blocking_release_marks_first") {
             self.unpark_all();
         }
-        self.change(|now| ((), now | RELEASED));
-        if !weakened!("blocking_release_unparks") && !weakened!("blocking_release_marks_first") {
+        let is_first = self.change(|now| (now & RELEASED == 0, now | RELEASED));
+        if is_first
+            && !weakened!("blocking_release_unparks")
+            && !weakened!("blocking_release_marks_first")
+        {
             self.unpark_all();
         }
     }

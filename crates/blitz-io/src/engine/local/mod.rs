@@ -6,9 +6,9 @@
 //! by its thread.
 //!
 //! # Protocol
-//! An entry that the set's own thread schedules goes to `fifo`, which only that thread uses. An entry
-//! that another thread places goes to `arrivals`, and the drivers are woken ([`notifier`]). Only
-//! the set's thread takes entries out.
+//! An entry that the set's own thread schedules goes to `fifo`, which only that thread uses. An
+//! entry that another thread schedules goes to `arrivals`, and the drivers are woken
+//! ([`notifier`]). Only the set's thread takes entries out.
 //!
 //! The end of a set, all of it on the set's thread:
 //! ```text
@@ -366,7 +366,7 @@ impl Local {
     }
 
     /// Calls `f` inside the set, and marks the set as running: the caller checks for entries
-    /// afterwards, so no driver is woken for what this thread places meanwhile. Where plain
+    /// afterwards, so no driver is woken for what this thread schedules meanwhile. Where plain
     /// blocking is not allowed, blocking in place is forbidden too, because the other tasks of the
     /// set would wait.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {

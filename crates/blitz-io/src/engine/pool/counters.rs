@@ -53,7 +53,7 @@ pub(crate) struct CoreCounters {
     pub(crate) overflows: Counter,
     /// Sleeping workers woken.
     pub(crate) wakeups_sent: Counter,
-    /// Entries placed by this core.
+    /// Entries scheduled by this core.
     pub(crate) placed: Counter,
     /// Wake-ups that found nothing to do.
     pub(crate) idle_wakeups: Counter,

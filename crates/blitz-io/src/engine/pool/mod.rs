@@ -5,7 +5,7 @@
 //! so that a core can move to another thread when its thread is stuck in a poll.
 //!
 //! Each file is named by what it does: a [`worker`] runs tasks, [`find`] chooses the next task,
-//! [`place`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and which
+//! [`schedule`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and which
 //! are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and
 //! [`preempt`](super::preempt) sees that no task is stuck behind a poll that does not end.
 //! [`held_core`] is how code inside a poll reaches the core of its thread; [`counters`] are the

@@ -23,8 +23,8 @@ impl Core {
         }
     }
 
-    /// Queues an entry like [`schedule`](Self::schedule), and then drops `guard`, which keeps the core on
-    /// this thread. Nothing is left to do after that, so the caller needs no stack frame.
+    /// Queues an entry like [`schedule`](Self::schedule), and then drops `guard`, which keeps the
+    /// core on this thread. Nothing is left to do after that, so the caller needs no stack frame.
     ///
     /// # Safety
     /// 1. The core is this thread's until `guard` is dropped, and nothing of it is borrowed.

@@ -4,7 +4,9 @@
 //! ```text
 //! The thread that polled the task      A thread in `block_on`
 //! U1 sets `happened`                   B1 puts its parker among `callers` (lock)
-//! U2 the pool stops (`stop`: S2)       B2 reads `happened`; if set, panics
+//! U2 the pool stops (`stop`: S2), and  B2 reads `happened`; if set, panics
+//!    threads that were its workers are
+//!    released
 //! U3 unparks all `callers` (lock)      B3 polls, parks, and back to B2
 //! ```
 //! One of the two locks comes first. If B1's, U3 finds the parker, and its token ends B3. If U3's,

@@ -26,7 +26,8 @@ pub enum UnhandledPanic {
     /// awaited.
     ///
     /// All other tasks are dropped, tasks that are spawned later are cancelled, and every call of
-    /// `block_on`, current or later, panics.
+    /// `block_on`, current or later, panics. Fibers (feature `fiber`) go on until the runtime is
+    /// dropped.
     ShutdownRuntime,
 }
 

@@ -244,12 +244,11 @@ fn a_thread_local_of_a_worker_may_drop_the_runtime() {
     assert!(task.blocking_join().unwrap_err().is_panic());
 }
 
-/// As above, on a thread that has lost its core: it is idle in the blocking pool when the task has
-/// panicked, and must end there, because the runtime will not be dropped before.
+/// Runs a task that loses its core to another one, which blocks until the gate opens and panics if
+/// `other_panics`; then a thread-local of the first task's thread owns the runtime, and the first
+/// task panics unless the other one does. Returns when the runtime was dropped.
 #[cfg(unix)]
-#[test]
-fn a_thread_local_of_a_worker_without_a_core_may_drop_the_runtime() {
-    let _watch = watch::begin();
+fn drop_by_a_worker_without_a_core(other_panics: bool) {
     let rt = strict(1);
     let (gone, handle) = (Gate::new(), rt.handle().clone());
     let last = Last(Gate::new(), Some(rt), gone.clone());
@@ -261,16 +260,38 @@ fn a_thread_local_of_a_worker_without_a_core_may_drop_the_runtime() {
             spawner.spawn(async move {
                 begun.open();
                 wait.block();
+                assert!(!other_panics, "boom");
             });
             inside.block();
         });
         LAST.with(|here| *here.borrow_mut() = Some(last));
-        panic!("boom");
+        assert!(other_panics, "boom");
     });
     watch::until(|| task.is_finished());
+    if other_panics {
+        // The worker that lost its core is an idle thread of the blocking pool now.
+        watch::until(|| handle.metrics().num_idle_blocking_threads() == 1);
+    }
     go_on.open();
     gone.block();
-    assert!(task.blocking_join().unwrap_err().is_panic());
+    assert_eq!(task.blocking_join().is_ok(), other_panics);
+}
+
+/// The thread has lost its core when its task panics: it must not become idle until the runtime is
+/// dropped, because it owns the runtime.
+#[cfg(unix)]
+#[test]
+fn a_thread_local_of_a_worker_without_a_core_may_drop_the_runtime() {
+    let _watch = watch::begin();
+    drop_by_a_worker_without_a_core(false);
+}
+
+/// The thread is idle in the blocking pool when another task panics.
+#[cfg(unix)]
+#[test]
+fn a_thread_local_of_an_idle_worker_without_a_core_may_drop_the_runtime() {
+    let _watch = watch::begin();
+    drop_by_a_worker_without_a_core(true);
 }
 
 fn strict(workers: usize) -> Runtime {

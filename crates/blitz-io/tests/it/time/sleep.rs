@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[test]
-fn an_interval_is_never_early() {
+fn a_sleep_is_never_early() {
     each(|| async {
         for duration in [Duration::ZERO, Duration::from_micros(100), ms(1), ms(3)] {
             let start = std::time::Instant::now();

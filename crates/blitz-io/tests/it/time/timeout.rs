@@ -43,7 +43,7 @@ fn a_future_that_is_not_ready_in_time_gives_elapsed() {
 }
 
 #[test]
-fn an_interval_is_never_early() {
+fn a_timeout_is_never_early() {
     each(|| async {
         let start = std::time::Instant::now();
         assert!(timeout(ms(3), pending::<()>()).await.is_err());

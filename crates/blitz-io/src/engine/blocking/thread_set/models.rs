@@ -369,6 +369,34 @@ fn a_release_against_a_job_runs_it_and_ends_the_worker() {
     });
 }
 
+/// An idle thread is claimed for spare work while two released workers leave: if the claim counted
+/// one of them, that one is woken and takes the work.
+#[test]
+fn a_release_against_a_claim_serves_it_once() {
+    model(|| {
+        let world = ThreadSetWorld::new(2, 2);
+        let threads = [serving(&world, 0, released(&world)), serving(&world, 1, released(&world))];
+        let claimer = thread::spawn({
+            let world = world.clone();
+            move || {
+                if let Some(slot) = world.thread_set.claim_idle() {
+                    let idle_slots = &world.thread_set.idle_slots;
+                    *idle_slots.slot(slot).spare_work.lock().unwrap() = Some(7);
+                    idle_slots.wake(slot);
+                }
+            }
+        });
+        world.thread_set.release_workers();
+        claimer.join().unwrap();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        world.assert_over(0);
+        for slot in 0..2 {
+            let slot = world.thread_set.idle_slots.slot(slot);
+            assert_eq!(*slot.spare_work.lock().unwrap(), None, "spare work was left behind");
+        }
+    });
+}
+
 #[test]
 fn a_stop_against_a_spawn_runs_or_drops_the_job_once() {
     model(|| {

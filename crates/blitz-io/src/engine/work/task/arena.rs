@@ -241,7 +241,7 @@ impl Arena {
         unsafe { self.runtime.scheduler.as_ref() }
     }
 
-    /// Creates a task, listed and queued. The caller must place the returned entry; the returned
+    /// Creates a task, listed and queued. The caller must schedule the returned entry; the returned
     /// pointer is the `JoinHandle`'s reference.
     ///
     /// # Safety

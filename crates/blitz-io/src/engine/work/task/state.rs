@@ -18,7 +18,7 @@
 //!    |                     +---- woken meanwhile -+  |
 //!    +------------------------- rest 3 --------------+
 //! ```
-//! 1. `wake`: an idle task becomes queued and the caller must place it; a running
+//! 1. `wake`: an idle task becomes queued and the caller must schedule it; a running
 //!    task is marked notified; a queued task stays as it is, but the exchange still
 //!    publishes the caller's writes to the next poll.
 //! 2. `take`: the thread that removed the entry from a queue sets the task running.
@@ -30,7 +30,7 @@
 //!
 //! # Invariants
 //! - *One runner*: only the thread that set RUNNING clears it or sets COMPLETE.
-//! - *One entry*: QUEUED is set by one thread, which places the task once, and
+//! - *One entry*: QUEUED is set by one thread, which schedules the task once, and
 //!   cleared by the one thread that takes that entry out again.
 //! - *Memory*: the task's memory is freed by the one operation after which references
 //!   are zero and QUEUED is clear.
@@ -168,7 +168,7 @@ pub(crate) enum JoinWaker {
 pub(crate) struct TooManyShields;
 
 impl State {
-    /// Returns the state of a new task, which is about to be placed for the first time.
+    /// Returns the state of a new task, which is about to be scheduled for the first time.
     pub(crate) fn at_spawn() -> Self {
         Self(AtomicU64::new(AT_SPAWN))
     }
@@ -287,7 +287,7 @@ impl State {
         let before = self.0.fetch_add(RUNNING_TO_QUEUED, AcqRel);
         debug_assert!(before & (RUNNING | QUEUED) == RUNNING, "yielded: {before:#x}");
         if before & NOTIFIED != 0 {
-            // Relaxed: the task is ours until we place it; the queue publishes the change.
+            // Relaxed: the task is ours until we schedule it; the queue publishes the change.
             self.0.fetch_and(!NOTIFIED, Relaxed);
         }
     }

@@ -152,15 +152,15 @@ unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: obligation 1: the waker is alive, and so keeps its task.
     trace::woken(unsafe { task.as_ref() }, "waker.wake_by_ref");
     // SAFETY: 1. the waker's reference is alive during the call.
-    unsafe { wake_and_place(task) };
+    unsafe { wake_and_schedule(task) };
 }
 
-/// Wakes the task and places it as its runtime sees fit.
+/// Wakes the task and schedules it as its runtime sees fit.
 ///
 /// # Safety
 /// 1. The caller has a reference to the task.
 #[inline]
-unsafe fn wake_and_place(task: NonNull<Header>) {
+unsafe fn wake_and_schedule(task: NonNull<Header>) {
     // SAFETY: obligation 1: the caller's reference keeps the task.
     match unsafe { task.as_ref() }.state.wake_by_ref() {
         // SAFETY: 1. our transition set QUEUED, and this is the one entry.

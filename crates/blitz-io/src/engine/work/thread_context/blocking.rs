@@ -16,9 +16,10 @@ pub(super) struct BlockingPart {
     policy: Cell<BlockingPolicy>,
     /// The blocking pool that this thread belongs to.
     membership: Cell<Membership>,
-    /// True if this thread stays idle until its runtime ends, or its worker pool stops, instead of
-    /// exiting: it was started as a worker, or it has started a child process. A child may have
-    /// requested a signal for the end of the *thread* that started it (`PR_SET_PDEATHSIG`).
+    /// True if this thread stays idle until its runtime ends instead of exiting: it was started as
+    /// a worker, or it has started a child process. A child may have requested a signal for the end
+    /// of the *thread* that started it (`PR_SET_PDEATHSIG`). A thread that was a worker ends earlier
+    /// if a panic stops the worker pool, as workers do.
     stays: Cell<bool>,
 }
 
