@@ -11,7 +11,7 @@ cargo xtask bench [sched | sync | net | fs | os | fork | mixed | queues] [--quic
 Builds and runs the comparisons of bench/ in release: `sched` (runtimes), `sync`
 (locks and channels), `net` (sockets and timers), `fs` (files), `os` (children and signals), `fork` (fork-join), `mixed` (a server beside
 sorts) and `queues` (run queues and their variants), or the one that is named. The other arguments are passed on; all know
---quick and --only. What is not there is skipped and said so.";
+--quick and --only. A comparison that is missing is skipped, with a message.";
 
 const WORKSPACES: &[&str] = &["sched", "sync", "net", "fs", "os", "fork", "mixed", "queues"];
 

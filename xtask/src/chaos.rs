@@ -12,7 +12,7 @@ use crate::{
 pub const HELP: &str = "\
 cargo xtask chaos [--minutes N] [--seed N] [--sample] [--debug] [-- arguments of the program]
 
-Runs the program of xtask/chaos, with fibers, for an hour or so many minutes: the time is shared
+Runs the program of xtask/chaos, with fibers, for an hour, or for N minutes: the time is shared
 by variants of the slice of preemption (0.1 ms, the default, off), of the barrier (membarrier,
 fences), of the way to wait for events (epoll, poll, io_uring), and of the build (with debug
 assertions, and optimised). Every future, value, message, job, child, thread and descriptor must

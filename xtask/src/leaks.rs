@@ -28,7 +28,7 @@ Builds the integration tests of the runtime crate and runs them under valgrind's
 memcheck; fails if a block is lost or touched wrongly. A filter picks tests by name.
   --list   the tests that are left out, and why
 
-Without valgrind it says so and is content. The whole report stays in
+Without valgrind it is skipped, with a message. The whole report stays in
 target/leaks/memcheck.txt.";
 
 /// The factor for a test's own time limit: valgrind alone makes a test tens of times slower, and

@@ -37,7 +37,7 @@ on aarch64 and i686, or for the targets that are named.
   --no-install   uses what is there
 
 What is missing is added to the toolchain by rustup, or else installed from Debian's
-packages, by root. What cannot be had is skipped, and said.";
+packages, by root. A platform without its tools is skipped, with a message.";
 
 /// Limit for building std and our crates, which takes several minutes; more is a hang.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);

@@ -54,14 +54,14 @@ cargo xtask sanitize [thread|address] [--full] [--list] [--chaos MINUTES] [filte
 Builds the tests of the runtime crate for a sanitizer, or for both, and runs those of
 fork-join, of preemption, and of files that are dropped and forgotten; first with a bug
 planted, which must be reported.
-  --full   all tests of the library, of tests/it, tests/fs and tests/preempt
+  --full   all tests of the library, of tests/it and tests/preempt
   --list   the tests that are left out, and why
-  --chaos  no tests, but the program of `cargo xtask chaos`, for so many minutes
+  --chaos  no tests, but the program of `cargo xtask chaos`, for MINUTES
 A filter picks tests by name instead.
 
 It is for Linux on x86-64, and needs a nightly toolchain of rustup's; for threads also
-nightly's component rust-src, or Debian's rustc-web and rust-web-src. What is missing is
-said, and the sanitizer skipped. Reports stay in target/sanitize.";
+nightly's component rust-src, or Debian's rustc-web and rust-web-src. If something is
+missing, the sanitizer is skipped, with a message. Reports stay in target/sanitize.";
 
 /// The only target: the sanitizer runtimes exist for few others, and the models do not depend on
 /// it.

@@ -13,10 +13,10 @@ pub const HELP: &str = "\
 cargo xtask soak [minutes] [--debug] [--backend NAME] [--flavour NAME]
 
 An echo with connections, ends, time-outs, resets and cancellations at random, for 10
-minutes or so many as are said. Every frame must arrive exactly once, no connection may
+minutes or the given number. Every frame must arrive exactly once, no connection may
 stand still for a second, and neither memory nor descriptors may grow. It runs on epoll
 and workers unless another --backend (epoll, poll, uring) or --flavour (one-thread, workers) is
-said. All this is for Linux.";
+given. All this is for Linux.";
 
 /// Extra time beyond the soak's own: it ends in seconds, or hangs.
 const SPARE: Duration = Duration::from_secs(60);

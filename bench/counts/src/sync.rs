@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 pub fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("nobody else is there to wait for: look at the workload"),
+        Poll::Pending => panic!("there is nothing to wait for: check the workload"),
     }
 }
 
@@ -68,7 +68,7 @@ macro_rules! count_sync_on {
         }
 
         fn acquire_once(semaphore: &Semaphore) {
-            drop(now(black_box(semaphore).acquire()).expect("nobody closes it"));
+            drop(now(black_box(semaphore).acquire()).expect("it is never closed"));
         }
 
         #[library_benchmark]

@@ -53,7 +53,7 @@ impl Contender {
 const CONTENDERS: [Contender; 3] = [Contender::Fiber, Contender::Task, Contender::Thread];
 
 const ROWS: [Row; 5] = [
-    Row { name: "yield", what: "one yields, nobody else is there", measure: yields },
+    Row { name: "yield", what: "one yields, no other task is there", measure: yields },
     Row {
         name: "hand-over",
         what: "two hand over to each other, there and back",
@@ -219,7 +219,7 @@ fn hands_over(contender: Contender, runtime: &Runtime) -> Option<f64> {
             let task = runtime.spawn(async move {
                 let other = task::spawn(async move {
                     while let Some(n) = there.recv().await {
-                        back.send(n).await.expect("somebody waits for it");
+                        back.send(n).await.expect("the receiver waits for it");
                     }
                 });
                 let began = Instant::now();
@@ -237,7 +237,7 @@ fn hands_over(contender: Contender, runtime: &Runtime) -> Option<f64> {
         Contender::Thread => {
             let ((to, there), (back, here)) = (mpsc::sync_channel(1), mpsc::sync_channel(1));
             let other = thread::spawn(move || {
-                there.into_iter().for_each(|n| back.send(n).expect("somebody waits for it"));
+                there.into_iter().for_each(|n| back.send(n).expect("the receiver waits for it"));
             });
             let began = Instant::now();
             for n in 0..COUNT / 10 {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_stays_where_it_is_told_and_its_children_with_it() {
+    fn a_pinned_thread_and_its_children_stay_on_their_processor() {
         let last = *allowed_cores().last().expect("this runs somewhere");
         let seen = thread::spawn(move || {
             stay_on(last);

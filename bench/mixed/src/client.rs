@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_closed_loop_all_connections_ask() {
+    fn in_a_closed_loop_all_connections_send() {
         let (counted, span) = put(echo(), load(None, false), || ());
         assert!(counted.light_us.len() >= 4 && counted.heavy_us.is_empty());
         assert!(span >= Duration::from_millis(200));

@@ -77,7 +77,7 @@ enum Client {
 }
 
 const ROWS: [Row; 6] = [
-    Row::new("echo_alone", "echoes at a fixed rate; nobody sorts"),
+    Row::new("echo_alone", "echoes at a fixed rate; nothing sorts"),
     Row::new(
         "sort_alone",
         "a thread that sorts 1,000,000 u64 over and over by par_sort_unstable(); no client",
@@ -85,7 +85,7 @@ const ROWS: [Row; 6] = [
     Row::new("mixed", "both: echoes at a fixed rate beside the sorts"),
     Row::new(
         "echo_full_alone",
-        "echoes in a closed loop, each connection with one request at a time; nobody sorts",
+        "echoes in a closed loop, each connection with one request at a time; nothing sorts",
     ),
     Row::new("mixed_full", "both: echoes in a closed loop beside the sorts"),
     Row::new(

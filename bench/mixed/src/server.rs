@@ -103,9 +103,9 @@ pub(crate) fn main(words: &[&str], runtimes: &[(&str, Listen)]) -> Result<(), St
         std::thread::spawn(sort_for_ever);
     }
     let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
-    lines.find(|line| line == "start").ok_or("nobody said start")?;
+    lines.find(|line| line == "start").ok_or("no start was received")?;
     let (start, cpu) = (Instant::now(), cpu_ns(Of::Process));
-    lines.find(|line| line == "stop").ok_or("nobody said stop")?;
+    lines.find(|line| line == "stop").ok_or("no stop was received")?;
     let (span, cpu) = (start.elapsed(), cpu_ns(Of::Process) - cpu);
     if sorts {
         let ends = ENDS.lock().expect("no holder panics");

@@ -56,7 +56,7 @@ macro_rules! sockets {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let address = listener.local_addr().expect("it is bound");
             let client = TcpStream::connect(address).await.expect("it listens");
-            let (server, _) = listener.accept().await.expect("somebody came");
+            let (server, _) = listener.accept().await.expect("a client connected");
             client.set_nodelay(true).expect("a tcp option");
             server.set_nodelay(true).expect("a tcp option");
             (client, server)

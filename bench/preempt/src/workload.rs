@@ -51,7 +51,7 @@ const TIMES: usize = 41;
 pub(crate) const ROWS: [Row; 7] = [
     Row {
         name: "none",
-        what: "nobody else: what the clock alone is late by",
+        what: "no hogs: what the clock alone is late by",
         load: clock(0, 100, false),
     },
     Row {

@@ -22,7 +22,7 @@ pub(crate) const OPS: usize = 10_000;
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("nobody else is there to wait for: look at the workload"),
+        Poll::Pending => panic!("there is nothing to wait for: check the workload"),
     }
 }
 
@@ -91,7 +91,7 @@ macro_rules! by_hand {
                 "semaphore_by_hand" => each(
                     budget,
                     || Semaphore::new(1),
-                    |it| drop(black_box(now(it.acquire()).expect("nobody closes it"))),
+                    |it| drop(black_box(now(it.acquire()).expect("it is never closed"))),
                 ),
                 "channel_send" => channel_send(budget),
                 "channel_recv" => channel_recv(budget),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_counted_while_it_is_asked_for() {
+    fn allocations_are_counted_while_counting_is_on() {
         let _one = ONE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (taken, kept) = taken_by(|| std::hint::black_box(vec![1_u8; 1 << 20]));
         // At least, because other tests run concurrently.

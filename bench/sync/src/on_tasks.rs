@@ -230,7 +230,7 @@ macro_rules! on_tasks {
                 let shared = shared.clone();
                 spawn(async move {
                     for turn in 0..TURNS {
-                        let permit = shared.0.acquire().await.expect("nobody closes it");
+                        let permit = shared.0.acquire().await.expect("it is never closed");
                         // Counted now and then, because the count is a shared word itself.
                         if turn % HELD == 0 {
                             shared.1.enter();
@@ -378,7 +378,7 @@ macro_rules! on_tasks {
                 let shared = shared.clone();
                 spawn(async move {
                     for _ in 0..THREAD_TURNS {
-                        let permit = shared.0.acquire().await.expect("nobody closes it");
+                        let permit = shared.0.acquire().await.expect("it is never closed");
                         shared.1.enter();
                         shared.1.leave();
                         drop(permit);

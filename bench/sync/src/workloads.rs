@@ -29,7 +29,7 @@ pub(crate) const ROWS: [Row; 34] = [
     Row::new("watch_50", "one of 50 receivers that sees a value change").lacked_by(&["go"]),
     Row::new("broadcast_10", "one message that one of 10 receivers takes").lacked_by(&["go"]),
     // One thread, futures polled by hand.
-    Row::new("mutex_by_hand", "lock and unlock, nobody else").lacked_by(&["go"]).with_own_threads(),
+    Row::new("mutex_by_hand", "lock and unlock, uncontended").lacked_by(&["go"]).with_own_threads(),
     Row::new("rwlock_read_by_hand", "the same to read").lacked_by(&["go"]).with_own_threads(),
     Row::new("rwlock_write_by_hand", "the same to write").lacked_by(&["go"]).with_own_threads(),
     Row::new("semaphore_by_hand", "a permit taken and given back")

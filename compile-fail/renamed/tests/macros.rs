@@ -39,7 +39,7 @@ fn all_macros_expand() {
 }
 
 #[test]
-fn numbers_by_lot_are_below_their_bound() {
+fn random_numbers_are_below_their_bound() {
     let drawn = |_| flash::macros::support::thread_rng_n(3);
     let numbers: std::collections::BTreeSet<u32> = (0..1_000).map(drawn).collect();
     assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [0, 1, 2]);

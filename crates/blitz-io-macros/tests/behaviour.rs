@@ -14,7 +14,7 @@ async fn three() -> (usize, Option<String>) {
 }
 
 #[test]
-fn main_builds_what_was_asked_for() {
+fn main_builds_the_requested_runtime() {
     assert_eq!(three(), (3, Some("three".to_owned())));
 }
 

@@ -87,7 +87,7 @@ fn offers(machine: &Machine, page: &mut Page) {
         "membarrier",
         &match machine.barrier {
             Barrier::Membarrier(cost) => format!("works, {} a call just now", numbers::time(cost)),
-            Barrier::Fences => "not to be had".to_owned(),
+            Barrier::Fences => "not available".to_owned(),
         },
     );
     page.row("io_uring", &io_uring(machine));
@@ -229,7 +229,7 @@ fn no_ring(machine: &Machine) -> Option<String> {
         (IoUring::Works | IoUring::Unknown, _) => return None,
     };
     Some(format!(
-        "io_uring is not to be had, so operations that own their buffers do without it; if it is wanted: {next}"
+        "io_uring is not available, so operations that own their buffers do without it; if it is wanted: {next}"
     ))
 }
 
@@ -355,7 +355,7 @@ nothing to warn about
     }
 
     #[test]
-    fn a_backend_that_is_not_to_be_had_is_told_with_its_next_step() {
+    fn a_backend_that_is_not_available_is_reported_with_the_next_step() {
         let mut machine = healthy();
         machine.io_backend = Err("uring is not supported here: unset BLITZ_IO_BACKEND".into());
         advises(&machine, &["uring", "unset BLITZ_IO_BACKEND"]);
@@ -364,7 +364,7 @@ nothing to warn about
 
     /// The errno is in the runtime's message, which is shown unchanged.
     #[test]
-    fn an_epoll_that_is_refused_is_told_with_the_error() {
+    fn a_refused_epoll_is_reported_with_the_error() {
         let mut machine = healthy();
         let words = "poll, because epoll is refused: Operation not permitted (os error 1)";
         machine.io_backend = Ok(words.into());
@@ -373,7 +373,7 @@ nothing to warn about
     }
 
     #[test]
-    fn more_workers_than_cores_are_pointed_out_when_a_variable_asks_for_them() {
+    fn more_workers_than_cores_are_pointed_out_when_a_variable_sets_them() {
         let mut machine = healthy();
         let source = WorkerCountSource::Variable("TOKIO_WORKER_THREADS");
         machine.workers = Ok(Workers { count: 2, source: source.clone() });

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_may_be_less_than_a_nanosecond_and_nobody_gets_nothing() {
+    fn a_share_may_be_less_than_a_nanosecond_and_is_never_zero() {
         assert_eq!(time_each(Duration::from_nanos(1), 4), "0.25 ns");
         assert_eq!(time_each(Duration::from_micros(50), 100), "500 ns");
         assert_eq!(time_each(Duration::from_micros(50), 0), "50.0 µs");

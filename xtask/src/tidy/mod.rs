@@ -13,6 +13,7 @@ pub mod story;
 pub mod near;
 pub mod text;
 pub mod records;
+pub mod references;
 pub mod length;
 pub mod voice;
 pub mod names;
@@ -101,6 +102,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("mentions", text::mentions),
     ("lints", text::lints),
     ("records", records::records),
+    ("references", references::references),
     ("voice", voice::voice),
     ("retired", names::retired),
     ("unique", names::unique),

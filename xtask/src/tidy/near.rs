@@ -63,13 +63,29 @@ fn explained(source: &Source, at: usize, ordering: &str) -> bool {
 /// or five obligations are that long.
 const NOTE: usize = 12;
 
-/// Checks that every unsafe block and impl has a SAFETY note, and that every unsafe function
-/// documents its caller's obligations. Clippy checks only the first half of this.
+/// Phrases of a note that refer to an argument instead of giving it.
+const REFERRING: &[&str] = &[
+    "are our own obligations",
+    "obligation is that of",
+    "obligation 1 is that of",
+    "obligations are those of `",
+    "obligations 1 and 2 are those of",
+    "as above",
+    "as said above",
+    "as `Send` above",
+];
+
+/// Checks that every unsafe block and impl has a SAFETY note that says why, and that every unsafe
+/// function documents its caller's obligations. Clippy checks only that there is a note.
 pub fn safety(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
         let Some(source) = &file.source else { continue };
         for (at, line) in source.lines.iter().enumerate() {
+            let refers = REFERRING.iter().any(|phrase| line.comment.contains(phrase));
+            if refers && line.comment.contains("SAFETY: ") && !line.comment.contains("`: ") {
+                findings.push(file.finding(at, "say what holds here, not where that was said"));
+            }
             let tokens = split_tokens(&line.bare);
             for (position, _) in tokens.iter().enumerate().filter(|(_, token)| **token == "unsafe")
             {
@@ -160,6 +176,16 @@ mod tests {
 
     fn one(text: &str) -> Vec<File> {
         vec![File::new("crates/blitz-io/src/engine/queue/ring.rs", text)]
+    }
+
+    #[test]
+    fn a_safety_note_that_only_refers_is_a_finding() {
+        let note = |text: &str| {
+            File::new("crates/a/src/b.rs", &format!("// SAFETY: {text}\nunsafe {{ f() }}\n"))
+        };
+        assert_eq!(super::safety(&[note("1. and 2. are our own obligations.")]).len(), 1);
+        assert_eq!(super::safety(&[note("our obligation 1 is that of `poll`.")]).len(), 1);
+        assert_eq!(super::safety(&[note("1. our caller runs the task.")]), []);
     }
 
     #[test]

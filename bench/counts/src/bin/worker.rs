@@ -77,7 +77,7 @@ async fn echo(times: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it is bound");
     spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("somebody comes");
+        let (mut stream, _) = listener.accept().await.expect("a client connects");
         let mut byte = [0];
         while let Ok(1) = stream.read(&mut byte).await {
             stream.write_all(&byte).await.expect("it is taken");

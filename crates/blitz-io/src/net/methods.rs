@@ -368,7 +368,7 @@ macro_rules! take_error_method {
 macro_rules! std_methods {
     ($socket:ident, $std:ty, $example:expr) => {
         impl $socket {
-            /// Creates this from the standard library's type, which must be in non-blocking mode,
+            /// Creates a socket from the standard library's type, which must be in non-blocking mode,
             /// and registers it with the current runtime.
             ///
             /// # Panics

@@ -542,13 +542,19 @@ impl Builder {
     /// ```
     #[track_caller]
     pub fn global_queue_interval(&mut self, val: u32) -> &mut Self {
-        assert!(val > 0, "global_queue_interval must be greater than 0: 1 looks before each poll");
+        assert!(
+            val > 0,
+            "global_queue_interval must be greater than 0: with 1, it is checked before every poll"
+        );
         self.global_queue_interval = Some(val);
         self
     }
 
-    /// Sets the number of polls after which a worker polls the I/O driver and the timers and does
-    /// other maintenance: 128 by default.
+    /// Sets the number of polls in a worker's tick: 128 by default.
+    ///
+    /// After a tick, a worker takes back the memory of tasks that ended on other threads, and on a
+    /// current-thread runtime the future of `block_on` is polled at the latest then. The I/O driver
+    /// and the timers do not depend on it, unlike on Tokio: they are polled by the clock.
     ///
     /// # Panics
     ///
@@ -562,7 +568,7 @@ impl Builder {
     /// ```
     #[track_caller]
     pub fn event_interval(&mut self, val: u32) -> &mut Self {
-        assert!(val > 0, "event_interval must be greater than 0: 1 looks after each poll");
+        assert!(val > 0, "event_interval must be greater than 0: with 1, a tick is one poll");
         self.event_interval = val;
         self
     }

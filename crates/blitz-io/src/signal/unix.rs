@@ -226,7 +226,7 @@ const FAULT: &str = "the thread that it comes to cannot go on, so no task can be
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();
 /// ```
-#[must_use = "nothing hears the signal, which does nothing by itself any more"]
+#[must_use = "the signal is caught from now on, so an unused listener discards it"]
 pub struct Signal {
     listening: SignalListener<'static, WakePipe>,
     /// Signal source of the runtime that this was last polled in.

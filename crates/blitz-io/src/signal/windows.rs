@@ -47,7 +47,7 @@ macro_rules! events {
         /// # Ok::<(), std::io::Error>(())
         /// # }).unwrap();
         /// ```
-        #[must_use = "nothing hears the event, which does nothing by itself any more"]
+        #[must_use = "the event is caught from now on, so an unused listener discards it"]
         pub struct $type {
             listening: SignalListener<'static, ()>,
         }

@@ -139,5 +139,5 @@ pub(crate) fn open(taken: Result<(), Closed>) {
 
 #[cold]
 fn never_closed() -> ! {
-    unreachable!("a lock was closed: nothing can do that, so its memory was overwritten")
+    unreachable!("a lock's semaphore is closed, which no code does: its memory was overwritten")
 }

@@ -705,7 +705,7 @@ impl<'a> SemaphorePermit<'a> {
         self.count = 0;
     }
 
-    /// Merges the permits of `other` into this.
+    /// Merges the permits of `other` into this guard.
     ///
     /// # Panics
     ///
@@ -801,7 +801,7 @@ impl OwnedSemaphorePermit {
         self.count = 0;
     }
 
-    /// Merges the permits of `other` into this.
+    /// Merges the permits of `other` into this guard.
     ///
     /// # Panics
     ///

@@ -54,7 +54,7 @@ pub(crate) fn suspended(rt: &Runtime, dropped: &Arc<AtomicUsize>) -> JoinHandle<
         let _witness = Witness::new(&dropped);
         began.send(()).unwrap();
         fiber::wait(std::future::pending::<()>());
-        unreachable!("nobody wakes it");
+        unreachable!("nothing wakes it");
     });
     begins.recv().unwrap();
     handle

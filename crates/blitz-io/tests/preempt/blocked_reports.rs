@@ -33,7 +33,7 @@ fn with_reports(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
 }
 
 /// Returns true if this system reports the system call in which a thread waits.
-fn is_told() -> bool {
+fn is_reported() -> bool {
     let tells = std::fs::read("/proc/self/syscall").is_ok();
     if !tells {
         eprintln!("skipped: /proc/self/syscall cannot be read here");
@@ -44,7 +44,7 @@ fn is_told() -> bool {
 #[test]
 fn a_report_of_a_sleeping_task_names_the_sleep() {
     let _watch = watch::begin();
-    if !is_told() {
+    if !is_reported() {
         return;
     }
     let (rt, reports) = with_reports(1);
@@ -66,7 +66,7 @@ fn a_report_of_a_blocked_read_names_its_descriptor() {
     use std::{io::Read, os::fd::AsRawFd};
 
     let _watch = watch::begin();
-    if !is_told() {
+    if !is_reported() {
         return;
     }
     let (rt, reports) = with_reports(1);
@@ -90,7 +90,7 @@ fn a_report_of_a_blocked_read_names_its_descriptor() {
 #[test]
 fn a_deadlock_has_two_locks() {
     let _watch = watch::begin();
-    if !is_told() {
+    if !is_reported() {
         return;
     }
     let (rt, reports) = with_reports(2);

@@ -79,7 +79,8 @@ pub(crate) enum Stolen<T> {
 // SAFETY: 1. slots are atomics. 2. Rings are freed by the drop alone. 3. The deque hands out
 // pointers and never dereferences them.
 unsafe impl<T> Send for ChaseLevDeque<T> {}
-// SAFETY: sharing is sound for the same three reasons as `Send` above.
+// SAFETY: 1. threads share only atomics. 2. Rings are freed by the drop alone, when no thread shares
+// them. 3. Pointers are never dereferenced here.
 unsafe impl<T> Sync for ChaseLevDeque<T> {}
 
 impl<T> ChaseLevDeque<T> {

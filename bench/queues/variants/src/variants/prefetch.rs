@@ -7,14 +7,14 @@ use crate::engine::queue::{Linked, ring::RingOwner};
 pub(crate) fn pop<T: Linked>(owner: &mut RingOwner<T>) -> Option<T> {
     let item = owner.pop();
     if let Some(next) = owner.next_hint() {
-        ask_for(next.as_ptr());
+        prefetch(next.as_ptr());
     }
     item
 }
 
 /// Gives the processor a prefetch hint. Does nothing where there is no stable way to give one.
 #[inline(always)]
-fn ask_for<N>(node: *const N) {
+fn prefetch<N>(node: *const N) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint: it reads nothing and faults on no address.
     unsafe {

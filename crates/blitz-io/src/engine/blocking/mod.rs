@@ -242,7 +242,7 @@ impl BlockingPool {
 
     /// Wraps `around` around the life of each thread.
     pub(crate) fn wrap_threads(&self, around: ThreadWrapper) {
-        assert!(self.around.set(around).is_ok(), "a blocking pool is surrounded once");
+        assert!(self.around.set(around).is_ok(), "`wrap_threads` is called once");
     }
 
     /// Creates a job and queues it. The caller must `settle` the result where nothing is borrowed,
@@ -264,7 +264,7 @@ impl BlockingPool {
         {
             timers.clock().inhibit_auto_advance();
         }
-        debug_assert!(X::IS_BLOCKING, "a job without the mark of one");
+        debug_assert!(X::IS_BLOCKING, "a blocking job's data lacks the job mark");
         let (task, job) = pool.make(job, label);
         // SAFETY: this is the join reference of a new task with that output, and no other handle is
         // made of it.

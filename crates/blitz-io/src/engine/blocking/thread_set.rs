@@ -138,7 +138,7 @@ use crate::engine::prim::{
 const THREAD: u64 = 1;
 const STARTING: u64 = 1 << 16;
 const IDLE: u64 = 1 << 32;
-/// Mark of R1.
+/// Set when the worker pool has stopped, so that threads which were workers leave (R1).
 const RELEASED: u64 = 1 << 62;
 const STOP: u64 = 1 << 63;
 const FIELD: u64 = (1 << 16) - 1;

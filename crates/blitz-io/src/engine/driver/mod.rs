@@ -269,7 +269,7 @@ impl Driver {
     #[inline]
     pub(crate) fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
         let kept = self.extension.get_or_init(|| Box::new(make()));
-        kept.downcast_ref().expect("one layer keeps one thing")
+        kept.downcast_ref().expect("the driver's extension is set once")
     }
 }
 

@@ -148,7 +148,7 @@ mod models {
             let workers = [worker(&kernel), worker(&kernel)];
             kernel.turn();
             workers.into_iter().for_each(|worker| worker.join().unwrap());
-            assert!(kernel.signals.get() <= 1, "a nudge that finds another is silent");
+            assert!(kernel.signals.get() <= 1, "a second nudge does not signal again");
         });
     }
 

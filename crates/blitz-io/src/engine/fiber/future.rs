@@ -252,7 +252,7 @@ where
         let outcome = if cfg!(panic = "abort") {
             None
         } else {
-            // SAFETY: obligation 1 is the same as that of `resume`.
+            // SAFETY: 1. `begin` was called, and `this` is pinned and on its thread.
             unsafe { Self::resume(this, ResumeKind::Unwind) }
         };
         match outcome {

@@ -84,7 +84,7 @@ impl Fibers {
 
     /// Sets the wrapper around the life of each carrier.
     pub(crate) fn wrap_threads(&self, around: ThreadWrapper) {
-        assert!(self.around.set(around).is_ok(), "carriers are surrounded once");
+        assert!(self.around.set(around).is_ok(), "`wrap_threads` is called once");
     }
 
     /// Creates a fiber and queues it. After the end of the runtime the fiber is cancelled at once.

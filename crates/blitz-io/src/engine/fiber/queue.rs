@@ -441,6 +441,6 @@ impl Schedule for FiberQueue {
 
 impl std::fmt::Debug for FiberQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nest").field("alive", &self.alive()).finish_non_exhaustive()
+        f.debug_struct("FiberQueue").field("alive", &self.alive()).finish_non_exhaustive()
     }
 }

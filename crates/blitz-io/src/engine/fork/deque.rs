@@ -190,7 +190,8 @@ struct Thieves<T> {
 // The deque hands out pointers and never dereferences them; their users are responsible for what is
 // behind them.
 unsafe impl<T> Send for Deque<T> {}
-// SAFETY: shared access is sound for the same two reasons as `Send` above.
+// SAFETY: 1. threads share only atomics and the lock; the array is changed by the owner, under the
+// lock. 2. The pointers are never dereferenced here.
 unsafe impl<T> Sync for Deque<T> {}
 // SAFETY: slots are atomics that hold pointers, which are never dereferenced, and the memory
 // belongs to this value alone.
@@ -273,7 +274,8 @@ impl<T> Deque<T> {
     ///    `publish`.
     pub(crate) unsafe fn push(&self, job: NonNull<T>) -> PushResult {
         let index = self.top();
-        // SAFETY: 1. and 2. are our own obligations. 3. `index` was just read from `top`.
+        // SAFETY: 1. our caller is the owner. 2. It has called `publish` if the last push required
+        // that. 3. `index` was just read from `top`.
         PushResult { index, is_requested: unsafe { self.push_at(job, index) } }
     }
 
@@ -316,7 +318,8 @@ impl<T> Deque<T> {
     ///    `publish`.
     pub(crate) unsafe fn push_loose(&self, job: NonNull<T>) -> PushResult {
         let mut shared = lock(&self.thieves.shared);
-        // SAFETY: our obligations 1 and 2 are those of `push`.
+        // SAFETY: 1. our caller is the owner. 2. It has called `publish` if the last push required
+        // that.
         let pushed = unsafe { self.push(job) };
         shared.loose = pushed.index + 1;
         // The lock is paid for already, so the job is made public: no thief needs to request it.

@@ -94,7 +94,8 @@ impl JobRef {
         // Jobs do not unwind. If our own code did, the unwinding would leave frames with jobs that
         // other threads still hold.
         let abort = AbortIfPanic("a bug in the pool");
-        // SAFETY: our obligations 1 and 2 are those of every `RunFn` function.
+        // SAFETY: 1. our caller took the job from a queue and runs it once. 2. `by` is the worker of
+        // this thread, and `from` the owner of the deque.
         unsafe { run(self.0, from, by) };
         std::mem::forget(abort);
     }

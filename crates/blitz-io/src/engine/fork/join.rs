@@ -126,11 +126,11 @@ where
     // SAFETY: the pointer is not null, so it is the worker of this thread, which holds its pool.
     let worker = unsafe { &*worker };
     if size_of::<A>() + size_of::<B>() > MAX_INLINED_SIZE {
-        // SAFETY: 1. `worker` is this thread's, as said above. 2. The bounds require `Send` of `B`
-        // and `RB`.
+        // SAFETY: 1. `worker` came from this thread's `CURRENT`. 2. The bounds require `Send` of
+        // `B` and `RB`.
         return unsafe { join_not_inlined(worker, a, b) };
     }
-    // SAFETY: 1. `worker` is this thread's, as said above. 2. The bounds require `Send` of `B` and
+    // SAFETY: 1. `worker` came from this thread's `CURRENT`. 2. The bounds require `Send` of `B` and
     // `RB`.
     unsafe { join(worker, false, a, b) }
 }
@@ -150,7 +150,7 @@ where
     A: FnOnce(&Worker, bool) -> RA,
     B: FnOnce(&Worker, bool) -> RB,
 {
-    // SAFETY: our own obligations are those of `join`.
+    // SAFETY: 1. our caller's worker is that of this thread. 2. It may send `B` and `RB`.
     unsafe { join(worker, false, a, b) }
 }
 

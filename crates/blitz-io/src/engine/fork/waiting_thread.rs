@@ -61,7 +61,7 @@ impl<T> Clone for Pointer<T> {
 
 // SAFETY: what it points at may be shared, and each dereference must say why it still exists.
 unsafe impl<T: Sync> Send for Pointer<T> {}
-// SAFETY: sharing is sound for the same reason as `Send` above.
+// SAFETY: a shared copy of the pointer can do what a moved one can: reach a value that is `Sync`.
 unsafe impl<T: Sync> Sync for Pointer<T> {}
 
 impl<T> Pointer<T> {

@@ -80,7 +80,8 @@ pub(crate) struct Worker {
 // The methods that only the worker's own thread may call are unsafe, or get the worker through
 // `CURRENT`.
 unsafe impl Send for Worker {}
-// SAFETY: sharing is sound for the same two reasons as `Send` above.
+// SAFETY: 1. the registry that it points at is `Sync` and contains the worker. 2. The methods that
+// only the worker's own thread may call are unsafe, so other threads cannot reach its cells.
 unsafe impl Sync for Worker {}
 
 /// A job, and the owner of the deque from which it was taken, if any.

@@ -185,7 +185,7 @@ impl PollRecord {
     pub(super) fn enter(&self, task: NonNull<()>) {
         // Relaxed: published by the store below.
         self.task.store(task.as_ptr(), Relaxed);
-        debug_assert_eq!(self.depth(), 1, "a poll begins in the middle of something");
+        debug_assert_eq!(self.depth(), 1, "a poll begins at depth 0");
         let order = if weakened!("lease_seq_publishes") { Relaxed } else { Release };
         // Release: publishes what this thread did to the core, to a thread that takes it; and
         // `task`, which is the task of this number. Pairs with the Acquire in I3.
@@ -210,7 +210,7 @@ impl PollRecord {
     /// Goes one level deeper, on a thread that is in the runtime's code already.
     #[inline(always)]
     pub(super) fn go_deeper(&self) {
-        debug_assert!(!self.is_in_user_code(), "a user's code goes deeper into the runtime's");
+        debug_assert!(!self.is_in_user_code(), "the depth is not zero in user code");
         // Relaxed: only this thread writes it, and no other thread distinguishes one depth from
         // another.
         self.seq.store(self.seq().wrapping_add(1), Relaxed);
@@ -519,7 +519,7 @@ impl Lease {
     /// Records that the thread, which is in the runtime's code, has that core from now on.
     pub(super) fn begin(&self, record: &PollRecord, core: NonNull<()>) {
         let mut state = lock(&self.state);
-        debug_assert!(!record.is_in_user_code(), "a core came to a thread in a user's code");
+        debug_assert!(!record.is_in_user_code(), "a core begins outside of user code");
         // A number that no inspector has seen: what an inspector has seen of this thread before was
         // with another core.
         // Relaxed, three times: the lock orders them.

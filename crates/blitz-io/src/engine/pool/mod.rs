@@ -294,7 +294,7 @@ impl Pool {
 
     /// Wraps `around` round the life of each thread that is started from now on.
     pub(crate) fn wrap_threads(&self, around: ThreadWrapper) {
-        assert!(self.around.set(around).is_ok(), "a pool is surrounded once");
+        assert!(self.around.set(around).is_ok(), "`wrap_threads` is called once");
     }
 
     /// Starts the threads, once. If the system refuses a thread, later calls do not try again: each

@@ -252,7 +252,7 @@ mod tests {
         injector.push_chain((0..80).map(TestNode::new).collect()).unwrap();
         assert_eq!(injector.batch_size(8), 10);
         assert_eq!(injector.batch_size(1), 64);
-        assert_eq!(injector.batch_size(0), 64, "no workers is one worker");
+        assert_eq!(injector.batch_size(0), 64, "zero workers count as one");
         assert_eq!(injector.batch_size(1_000), 4);
     }
 

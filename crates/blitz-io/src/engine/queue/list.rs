@@ -219,7 +219,7 @@ mod tests {
         let removed = unsafe { list.remove(second) }.expect("it is a member");
         assert_eq!((removed.value(), list.len()), (1, 3));
         drop(list);
-        assert_eq!(counter.dropped(1), 0, "a removed member is its remover's");
+        assert_eq!(counter.dropped(1), 0, "the remover owns the node");
         drop(removed);
         counter.assert_each_dropped_once();
     }

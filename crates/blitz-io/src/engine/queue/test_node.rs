@@ -128,7 +128,7 @@ unsafe impl Listed for TestNode {
     }
 
     unsafe fn from_ptr(ptr: NonNull<TestNodeData>) -> Self {
-        // SAFETY: obligations 1 and 2 are the same, and our caller meets them.
+        // SAFETY: `Linked::from_ptr` demands what `Listed::from_ptr` does, and our caller meets it.
         unsafe { <Self as Linked>::from_ptr(ptr) }
     }
 

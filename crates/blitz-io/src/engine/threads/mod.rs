@@ -119,7 +119,7 @@ impl ThreadConfig {
             let mut whole = || {
                 run_hook(on_start.as_ref());
                 let unwinding = AbortOnThreadUnwind;
-                body.take().expect("a thread lives once")();
+                body.take().expect("`run` is called once for each thread")();
                 std::mem::forget(unwinding);
                 run_hook(on_stop.as_ref());
             };

@@ -411,7 +411,7 @@ impl<'a> AcquireFuture<'a> {
         (permits, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
-    /// Performs A1 to A5.
+    /// Takes the permits, or joins the wait queue (A1 to A5).
     fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure does not call `with_data`.

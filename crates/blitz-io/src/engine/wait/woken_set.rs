@@ -248,7 +248,8 @@ unsafe fn clone(link: *const ()) -> RawWaker {
 /// 1. `link` belongs to a living set.
 /// 2. The waker is an owner of the set, and is not used as one afterwards.
 unsafe fn wake(link: *const ()) {
-    // SAFETY: 1. and 2. are our own obligations.
+    // SAFETY: 1. the set lives, our caller says. 2. The waker is given up here, so it is an owner
+    // that is not used again.
     let owner = unsafe { owner(link) };
     // SAFETY: 1. `owner` keeps the set alive.
     unsafe { wake_by_ref(link) };
@@ -276,7 +277,8 @@ unsafe fn wake_by_ref(link: *const ()) {
 /// 1. `link` belongs to a living set.
 /// 2. The waker is an owner of the set, and is not used as one afterwards.
 unsafe fn drop_waker(link: *const ()) {
-    // SAFETY: 1. and 2. are our own obligations.
+    // SAFETY: 1. the set lives, our caller says. 2. The waker is given up here, so it is an owner
+    // that is not used again.
     drop(unsafe { owner(link) });
 }
 

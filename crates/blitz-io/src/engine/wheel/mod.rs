@@ -264,7 +264,8 @@ impl Timers {
     ) -> Inserted {
         let at = &self.wheels[wheel];
         let mut slots = at.slots.lock();
-        // SAFETY: 1. and 2. are our own obligations.
+        // SAFETY: 1. our caller owns the entry, which is OUT and has a waker. 2. It removes the entry
+        // from this wheel before the entry ends.
         let inserted = unsafe { slots.insert(entry, deadline_ns) };
         let deadline_ns = deadline_ns.min(LATEST_NS);
         // Relaxed: `next` changes only under the lock.
@@ -297,7 +298,7 @@ impl Timers {
         self.watched_until.load(Relaxed) > deadline_ns.saturating_add(GRACE_NS)
     }
 
-    /// Performs I2 and I3.
+    /// Wakes the thread that sleeps for this wheel (I2 and I3).
     #[cold]
     fn raise_alarm(&self, wheel: usize) {
         if !weakened!("wheel_alarm_fence") {
@@ -317,7 +318,7 @@ impl Timers {
     unsafe fn remove(&self, wheel: usize, entry: Pin<&TimerEntry>) -> Option<Waker> {
         let wheel = &self.wheels[wheel];
         let mut slots = wheel.slots.lock();
-        // SAFETY: 1. and 2. are our own obligations.
+        // SAFETY: 1. our caller owns the entry. 2. No wheel but this one has it.
         let waker = unsafe { slots.remove(entry) };
         let is_empty = slots.is_empty();
         let slots = (!weakened!("wheel_remove_publishes_under_the_lock")).then_some(slots);
@@ -335,7 +336,7 @@ impl Timers {
     /// # Safety
     /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
     unsafe fn renew(&self, wheel: usize, entry: Pin<&TimerEntry>, waker: Waker) -> Option<Waker> {
-        // SAFETY: 1. and 2. are our own obligations.
+        // SAFETY: 1. our caller owns the entry. 2. No wheel but this one has it.
         unsafe { self.wheels[wheel].slots.lock().renew(entry, waker) }
     }
 }

@@ -573,7 +573,7 @@ impl TcpSocket {
         TcpListener::listening(self.inner.into())
     }
 
-    /// Creates this from a stream of the standard library, in any state.
+    /// Creates a socket from a stream of the standard library, in any state.
     ///
     /// The stream should be in non-blocking mode; no method of `TcpSocket` changes its mode.
     ///

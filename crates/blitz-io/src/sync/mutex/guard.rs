@@ -22,7 +22,7 @@ use crate::sync::hold::{One, shown_as_its_value};
 /// assert_eq!(*guard, 2);
 /// # });
 /// ```
-#[must_use = "the mutex is free again at once if this is not kept"]
+#[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct MutexGuard<'a, T: ?Sized> {
     hold: Hold<Whole<&'a Mutex<T>>>,
     /// Stands for the borrowed value, so that the guard is `Sync` only if the value is.
@@ -157,7 +157,7 @@ shown_as_its_value! { impl['a, T: ?Sized] MutexGuard<'a, T>, T }
 /// assert_eq!(mutex.into_inner(), (2, "one"));
 /// # });
 /// ```
-#[must_use = "the mutex is free again at once if this is not kept"]
+#[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct MappedMutexGuard<'a, T: ?Sized> {
     hold: Hold<One<'a>>,
     value: *mut T,

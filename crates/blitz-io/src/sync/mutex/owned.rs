@@ -26,7 +26,7 @@ use crate::sync::hold::shown_as_its_value;
 /// assert_eq!(*mutex.lock().await, 2);
 /// # });
 /// ```
-#[must_use = "the mutex is free again at once if this is not kept"]
+#[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct OwnedMutexGuard<T: ?Sized> {
     hold: Hold<Whole<Arc<Mutex<T>>>>,
     /// Stands for the value, so that the guard is `Sync` only if the value is. Boxed, because
@@ -160,7 +160,7 @@ shown_as_its_value! { impl[T: ?Sized] OwnedMutexGuard<T>, T }
 /// assert_eq!(mutex.lock().await.0, 2);
 /// # });
 /// ```
-#[must_use = "the mutex is free again at once if this is not kept"]
+#[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
     hold: Hold<Whole<Arc<Mutex<T>>>>,
     value: *mut U,

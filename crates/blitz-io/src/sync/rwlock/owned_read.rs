@@ -22,7 +22,7 @@ use crate::sync::hold::shown_as_its_value;
 /// assert_eq!(blitz_io::spawn(async move { *reader }).await.unwrap(), 1);
 /// # });
 /// ```
-#[must_use = "the lock is let go at once if this is not kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T> {
     hold: Hold<Part<Arc<RwLock<T>>>>,
     value: *const U,

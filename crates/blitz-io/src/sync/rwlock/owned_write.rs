@@ -26,7 +26,7 @@ use crate::sync::hold::shown_as_its_value;
 /// assert_eq!(*lock.read().await, 2);
 /// # });
 /// ```
-#[must_use = "the lock is let go at once if this is not kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct OwnedRwLockWriteGuard<T: ?Sized> {
     hold: Hold<Whole<Arc<RwLock<T>>>>,
 }
@@ -260,7 +260,7 @@ shown_as_its_value! { impl[T: ?Sized] OwnedRwLockWriteGuard<T>, T }
 /// assert_eq!(lock.read().await.0, 2);
 /// # });
 /// ```
-#[must_use = "the lock is let go at once if this is not kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T> {
     hold: Hold<Whole<Arc<RwLock<T>>>>,
     value: *mut U,

@@ -19,7 +19,7 @@ use crate::sync::hold::shown_as_its_value;
 /// assert_eq!(*reader, 1);
 /// # });
 /// ```
-#[must_use = "the lock is let go at once if this is not kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
     hold: Hold<Shared<'a>>,
     value: *const T,

@@ -23,7 +23,7 @@ use crate::sync::hold::shown_as_its_value;
 /// assert_eq!(*writer, 2);
 /// # });
 /// ```
-#[must_use = "the lock is let go at once if this is not kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     hold: Hold<Whole<&'a RwLock<T>>>,
     borrow: PhantomData<&'a mut T>,
@@ -238,7 +238,7 @@ shown_as_its_value! { impl['a, T: ?Sized] RwLockWriteGuard<'a, T>, T }
 /// assert_eq!(lock.into_inner(), (2, "one"));
 /// # });
 /// ```
-#[must_use = "the lock is let go at once if this is not kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized> {
     hold: Hold<Many<'a>>,
     value: *mut T,

@@ -72,7 +72,7 @@ fn a_full_disk_is_reported() {
                 Ok(count) => taken += count,
                 Err(error) => break error,
             }
-            assert!(taken < 3 << 20, "nobody told");
+            assert!(taken < 3 << 20, "the full disk was not reported");
         };
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));

@@ -20,7 +20,7 @@ use blitz_io::{
 };
 
 use crate::{
-    io::by_hand::{Calls, NOBODY},
+    io::by_hand::{Calls, NOOP},
     make, watch,
 };
 
@@ -88,7 +88,7 @@ fn readiness_stays_until_it_is_cleared() {
             let mut guard = one.readable().await.unwrap();
             assert!(guard.try_io(|one| one.get_ref().read(&mut [0])).is_err(), "it was stale");
             assert_eq!(guard.ready(), Ready::EMPTY);
-            let mut cx = Context::from_waker(NOBODY);
+            let mut cx = Context::from_waker(NOOP);
             assert!(one.poll_read_ready(&mut cx).is_pending());
             two.write_all(b"b").unwrap();
             one.readable().await.unwrap().clear_ready();
@@ -115,7 +115,7 @@ fn one_kind_of_readiness_is_cleared_without_the_other() {
             assert!(guard.ready().is_readable() && guard.ready().is_writable());
             guard.clear_ready_matching(Ready::READABLE);
             assert!(!guard.ready().is_readable() && guard.ready().is_writable());
-            let mut cx = Context::from_waker(NOBODY);
+            let mut cx = Context::from_waker(NOOP);
             assert!(tells_again() || one.poll_read_ready_mut(&mut cx).is_pending());
             assert!(one.poll_write_ready_mut(&mut cx).is_ready());
         });
@@ -167,7 +167,7 @@ fn a_try_returns_would_block_without_a_call_when_no_readiness_is_known() {
         assert_eq!(one.try_io_mut(Interest::READABLE, |one| one.read(&mut [0; 8])).unwrap(), 1);
         let again = one.try_io(Interest::READABLE, |mut one| one.read(&mut [0; 8]));
         assert_eq!(again.unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert!(one.poll_read_ready(&mut Context::from_waker(NOBODY)).is_pending());
+        assert!(one.poll_read_ready(&mut Context::from_waker(NOOP)).is_pending());
     });
 }
 

@@ -37,7 +37,7 @@ fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
 }
 
 fn some<T>() -> T {
-    unreachable!("nobody calls the closures of this table")
+    unreachable!("nothing calls the closures of this table")
 }
 
 /// Returns one letter for each of `S`end, s`Y`nc and `U`npin that the type implements.

@@ -15,40 +15,40 @@ use crate::{
     by_hand::now,
     caught::panic_of,
     io::by_hand::{
-        NOBODY, Scripted,
+        NOOP, Scripted,
         Step::{Bytes, Fails, Takes, Waits},
         error, read, ready, shut, write,
     },
 };
 
 fn flush(writer: &mut (impl AsyncWrite + Unpin)) -> Poll<std::io::Result<()>> {
-    Pin::new(writer).poll_flush(&mut Context::from_waker(NOBODY))
+    Pin::new(writer).poll_flush(&mut Context::from_waker(NOOP))
 }
 
 fn slices(writer: &mut (impl AsyncWrite + Unpin), all: &[&[u8]]) -> Poll<std::io::Result<usize>> {
     let all: Vec<_> = all.iter().map(|slice| IoSlice::new(slice)).collect();
-    Pin::new(writer).poll_write_vectored(&mut Context::from_waker(NOBODY), &all)
+    Pin::new(writer).poll_write_vectored(&mut Context::from_waker(NOOP), &all)
 }
 
 #[test]
 fn small_reads_are_served_from_one_large_one() {
     let source = Scripted::reads([Bytes(b"abcde".to_vec()), Bytes(b"f".to_vec())]);
     let mut reader = BufReader::with_capacity(4, source);
-    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"a");
-    assert_eq!(ready(read::<2>(&mut reader, NOBODY)), b"bc");
+    assert_eq!(ready(read::<1>(&mut reader, NOOP)), b"a");
+    assert_eq!(ready(read::<2>(&mut reader, NOOP)), b"bc");
     assert_eq!(reader.buffer(), b"d");
-    assert_eq!(ready(read::<9>(&mut reader, NOBODY)), b"d", "no more than is there");
+    assert_eq!(ready(read::<9>(&mut reader, NOOP)), b"d", "no more than is there");
     assert_eq!(reader.get_ref().asked, [4]);
-    assert_eq!(ready(read::<3>(&mut reader, NOBODY)), b"e");
+    assert_eq!(ready(read::<3>(&mut reader, NOOP)), b"e");
 }
 
 #[test]
 fn a_read_as_large_as_the_buffer_passes_it_by() {
     let source = Scripted::reads([Bytes(b"abcdefgh".to_vec()), Bytes(b"ij".to_vec())]);
     let mut reader = BufReader::with_capacity(4, source);
-    assert_eq!(ready(read::<6>(&mut reader, NOBODY)), b"abcdef");
-    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"g");
-    assert_eq!(ready(read::<6>(&mut reader, NOBODY)), b"h", "what is held comes first");
+    assert_eq!(ready(read::<6>(&mut reader, NOOP)), b"abcdef");
+    assert_eq!(ready(read::<1>(&mut reader, NOOP)), b"g");
+    assert_eq!(ready(read::<6>(&mut reader, NOOP)), b"h", "what is held comes first");
     assert_eq!(reader.get_ref().asked, [6, 4]);
 }
 
@@ -56,10 +56,10 @@ fn a_read_as_large_as_the_buffer_passes_it_by() {
 fn a_reader_that_waits_or_fails_is_polled_again() {
     let source = Scripted::reads([Waits, Fails(ErrorKind::TimedOut), Bytes(b"a".to_vec())]);
     let mut reader = BufReader::new(source);
-    assert!(read::<1>(&mut reader, NOBODY).is_pending());
-    assert_eq!(error(read::<1>(&mut reader, NOBODY)), ErrorKind::TimedOut);
-    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"a");
-    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"");
+    assert!(read::<1>(&mut reader, NOOP).is_pending());
+    assert_eq!(error(read::<1>(&mut reader, NOOP)), ErrorKind::TimedOut);
+    assert_eq!(ready(read::<1>(&mut reader, NOOP)), b"a");
+    assert_eq!(ready(read::<1>(&mut reader, NOOP)), b"");
 }
 
 #[test]
@@ -133,7 +133,7 @@ impl AsyncSeek for Seeker {
 #[test]
 fn a_seek_too_far_back_for_one_step_takes_two() {
     let mut reader = pin!(BufReader::with_capacity(3, Seeker::default()));
-    let mut cx = Context::from_waker(NOBODY);
+    let mut cx = Context::from_waker(NOOP);
     assert_eq!(now(reader.read_u8()).unwrap(), b'a');
     reader.as_mut().start_seek(SeekFrom::Current(i64::MIN)).unwrap();
     assert!(reader.as_mut().poll_complete(&mut cx).is_pending());
@@ -149,7 +149,7 @@ fn a_seek_too_far_back_for_one_step_takes_two() {
 fn a_seek_that_is_refused_leaves_the_reader_as_it_was() {
     let source = Seeker { refuses: true, ..Seeker::default() };
     let mut reader = pin!(BufReader::with_capacity(3, source));
-    let mut cx = Context::from_waker(NOBODY);
+    let mut cx = Context::from_waker(NOOP);
     assert_eq!(now(reader.read_u8()).unwrap(), b'a');
     reader.as_mut().start_seek(SeekFrom::Start(1)).unwrap();
     assert_eq!(error(reader.as_mut().poll_complete(&mut cx)), ErrorKind::InvalidInput);
@@ -161,12 +161,12 @@ fn a_seek_that_is_refused_leaves_the_reader_as_it_was() {
 #[test]
 fn small_writes_are_gathered_and_large_ones_pass() {
     let mut writer = BufWriter::with_capacity(4, Scripted::default());
-    assert_eq!(ready(write(&mut writer, NOBODY, b"ab")), 2);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"cd")), 2, "it fits exactly");
+    assert_eq!(ready(write(&mut writer, NOOP, b"ab")), 2);
+    assert_eq!(ready(write(&mut writer, NOOP, b"cd")), 2, "it fits exactly");
     assert_eq!((writer.buffer(), writer.get_ref().slices.len()), (&b"abcd"[..], 0));
-    assert_eq!(ready(write(&mut writer, NOBODY, b"e")), 1);
+    assert_eq!(ready(write(&mut writer, NOOP, b"e")), 1);
     assert_eq!((writer.buffer(), &writer.get_ref().taken[..]), (&b"e"[..], &b"abcd"[..]));
-    assert_eq!(ready(write(&mut writer, NOBODY, b"fghij")), 5);
+    assert_eq!(ready(write(&mut writer, NOOP, b"fghij")), 5);
     assert_eq!((writer.buffer(), &writer.get_ref().taken[..]), (&b""[..], &b"abcdefghij"[..]));
     assert_eq!(writer.get_ref().slices.len(), 3);
 }
@@ -175,9 +175,9 @@ fn small_writes_are_gathered_and_large_ones_pass() {
 fn a_flush_that_has_to_wait_goes_on_where_it_was() {
     let target = Scripted::writes([Takes(1), Waits, Fails(ErrorKind::Interrupted), Takes(9)]);
     let mut writer = BufWriter::new(target);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"abc")), 3);
+    assert_eq!(ready(write(&mut writer, NOOP, b"abc")), 3);
     assert!(flush(&mut writer).is_pending());
-    assert_eq!(ready(write(&mut writer, NOBODY, b"d")), 1);
+    assert_eq!(ready(write(&mut writer, NOOP, b"d")), 1);
     ready(flush(&mut writer));
     assert_eq!((&writer.get_ref().taken[..], writer.get_ref().flushed), (&b"abcd"[..], 1));
     assert_eq!(writer.buffer(), b"");
@@ -187,7 +187,7 @@ fn a_flush_that_has_to_wait_goes_on_where_it_was() {
 fn bytes_left_by_an_error_are_still_buffered() {
     let target = Scripted::writes([Takes(1), Fails(ErrorKind::TimedOut), Takes(0)]);
     let mut writer = BufWriter::new(target);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"abc")), 3);
+    assert_eq!(ready(write(&mut writer, NOOP, b"abc")), 3);
     assert_eq!(error(flush(&mut writer)), ErrorKind::TimedOut);
     assert_eq!(writer.buffer(), b"bc");
     assert_eq!(error(flush(&mut writer)), ErrorKind::WriteZero);
@@ -200,7 +200,7 @@ fn bytes_left_by_an_error_are_still_buffered() {
 #[test]
 fn a_writer_without_a_buffer_passes_everything() {
     let mut writer = BufWriter::with_capacity(0, Scripted::default());
-    assert_eq!(ready(write(&mut writer, NOBODY, b"a")), 1);
+    assert_eq!(ready(write(&mut writer, NOOP, b"a")), 1);
     assert_eq!(ready(slices(&mut writer, &[b"b", b"c"])), 1);
     assert_eq!(writer.get_ref().taken, b"ab");
 }
@@ -248,7 +248,7 @@ fn reads_pass_a_buffered_writer_and_writes_a_buffered_reader() {
     assert_eq!(now(writer.read_line(&mut line)).unwrap(), 3);
     assert_eq!(line, "ab\n");
     let mut reader = BufReader::new(Scripted::default());
-    assert_eq!(ready(write(&mut reader, NOBODY, b"ab")), 2);
+    assert_eq!(ready(write(&mut reader, NOOP, b"ab")), 2);
     assert_eq!(ready(slices(&mut reader, &[b"c", b"d"])), 2);
     shut(&mut reader);
     assert!(reader.get_ref().shut && reader.get_ref().taken == b"abcd");
@@ -258,12 +258,12 @@ fn reads_pass_a_buffered_writer_and_writes_a_buffered_reader() {
 fn a_buffered_stream_buffers_both_ways() {
     let inner = Scripted::reads([Bytes(b"abc".to_vec())]);
     let mut stream = BufStream::with_capacity(8, 8, inner);
-    assert_eq!(ready(read::<1>(&mut stream, NOBODY)), b"a");
-    assert_eq!(ready(write(&mut stream, NOBODY, b"xy")), 2);
+    assert_eq!(ready(read::<1>(&mut stream, NOOP)), b"a");
+    assert_eq!(ready(write(&mut stream, NOOP, b"xy")), 2);
     assert_eq!(stream.get_ref().taken, b"");
     ready(flush(&mut stream));
     assert_eq!(stream.get_ref().taken, b"xy");
-    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"bc");
+    assert_eq!(ready(read::<9>(&mut stream, NOOP)), b"bc");
     assert_eq!(stream.get_ref().asked, [8]);
 }
 
@@ -271,18 +271,18 @@ fn a_buffered_stream_buffers_both_ways() {
 fn a_stream_made_of_both_keeps_what_they_hold() {
     let inner = Scripted::reads([Bytes(b"abc".to_vec())]);
     let mut outer = BufWriter::new(BufReader::new(inner));
-    assert_eq!(ready(read::<1>(&mut outer, NOBODY)), b"a");
-    assert_eq!(ready(write(&mut outer, NOBODY, b"xy")), 2);
+    assert_eq!(ready(read::<1>(&mut outer, NOOP)), b"a");
+    assert_eq!(ready(write(&mut outer, NOOP, b"xy")), 2);
     let mut stream = BufStream::from(outer);
-    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"bc");
+    assert_eq!(ready(read::<9>(&mut stream, NOOP)), b"bc");
     ready(flush(&mut stream));
     assert_eq!(stream.into_inner().taken, b"xy");
 
     let inner = Scripted::reads([Bytes(b"abc".to_vec())]);
     let mut outer = BufReader::new(BufWriter::new(inner));
-    assert_eq!(ready(read::<1>(&mut outer, NOBODY)), b"a");
+    assert_eq!(ready(read::<1>(&mut outer, NOOP)), b"a");
     let mut stream = BufStream::from(outer);
-    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"bc");
+    assert_eq!(ready(read::<9>(&mut stream, NOOP)), b"bc");
 }
 
 #[test]

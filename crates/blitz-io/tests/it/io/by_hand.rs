@@ -38,7 +38,7 @@ impl Wake for Calls {
 }
 
 /// A waker for polls whose wake-up does not matter.
-pub(crate) const NOBODY: &Waker = Waker::noop();
+pub(crate) const NOOP: &Waker = Waker::noop();
 
 /// Polls a read of up to `N` bytes once.
 pub(crate) fn read<const N: usize>(

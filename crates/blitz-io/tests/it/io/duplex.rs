@@ -13,21 +13,21 @@ use blitz_io::io::{
 
 use crate::{
     caught::panic_of,
-    io::by_hand::{Calls, NOBODY, error, read, ready, shut, write},
+    io::by_hand::{Calls, NOOP, error, read, ready, shut, write},
     watch,
 };
 
 #[test]
 fn each_half_reads_what_the_other_wrote_and_no_more_than_fits() {
     let (mut one, mut two) = duplex(4);
-    assert_eq!(ready(write(&mut one, NOBODY, b"abcdef")), 4);
-    assert!(write(&mut one, NOBODY, b"ef").is_pending());
-    assert_eq!(ready(read::<3>(&mut two, NOBODY)), b"abc");
-    assert_eq!(ready(write(&mut one, NOBODY, b"efgh")), 3, "as much as was taken");
-    assert_eq!(ready(read::<9>(&mut two, NOBODY)), b"defg");
-    assert!(read::<9>(&mut two, NOBODY).is_pending());
-    assert_eq!(ready(write(&mut two, NOBODY, b"x")), 1, "the other way has its own room");
-    assert_eq!(ready(read::<9>(&mut one, NOBODY)), b"x");
+    assert_eq!(ready(write(&mut one, NOOP, b"abcdef")), 4);
+    assert!(write(&mut one, NOOP, b"ef").is_pending());
+    assert_eq!(ready(read::<3>(&mut two, NOOP)), b"abc");
+    assert_eq!(ready(write(&mut one, NOOP, b"efgh")), 3, "as much as was taken");
+    assert_eq!(ready(read::<9>(&mut two, NOOP)), b"defg");
+    assert!(read::<9>(&mut two, NOOP).is_pending());
+    assert_eq!(ready(write(&mut two, NOOP, b"x")), 1, "the other way has its own room");
+    assert_eq!(ready(read::<9>(&mut one, NOOP)), b"x");
 }
 
 #[test]
@@ -35,26 +35,26 @@ fn slices_are_written_as_one() {
     let (mut one, mut two) = duplex(4);
     assert!(one.is_write_vectored());
     let slices = [IoSlice::new(b""), IoSlice::new(b"ab"), IoSlice::new(b"cdef")];
-    let mut cx = Context::from_waker(NOBODY);
+    let mut cx = Context::from_waker(NOOP);
     assert_eq!(ready(Pin::new(&mut one).poll_write_vectored(&mut cx, &slices)), 4);
     assert!(Pin::new(&mut one).poll_write_vectored(&mut cx, &slices).is_pending());
     let nothing = [IoSlice::new(b""), IoSlice::new(b"")];
     assert_eq!(ready(Pin::new(&mut one).poll_write_vectored(&mut cx, &nothing)), 0);
-    assert_eq!(ready(read::<9>(&mut two, NOBODY)), b"abcd");
+    assert_eq!(ready(read::<9>(&mut two, NOOP)), b"abcd");
 }
 
 #[test]
 fn an_empty_buffer_never_waits() {
     let (mut one, mut two) = duplex(1);
-    assert_eq!(ready(read::<0>(&mut one, NOBODY)), b"");
-    assert_eq!(ready(write(&mut two, NOBODY, b"x")), 1);
-    assert_eq!(ready(write(&mut two, NOBODY, b"")), 0, "also where there is no room");
+    assert_eq!(ready(read::<0>(&mut one, NOOP)), b"");
+    assert_eq!(ready(write(&mut two, NOOP, b"x")), 1);
+    assert_eq!(ready(write(&mut two, NOOP, b"")), 0, "also where there is no room");
     let tally = Calls::new();
     assert!(write(&mut two, &tally.waker(), b"y").is_pending());
-    assert_eq!(ready(read::<0>(&mut one, NOBODY)), b"");
+    assert_eq!(ready(read::<0>(&mut one, NOOP)), b"");
     assert_eq!(tally.count(), 0, "nothing was taken");
     drop(two);
-    assert_eq!(error(write(&mut one, NOBODY, b"")), ErrorKind::BrokenPipe);
+    assert_eq!(error(write(&mut one, NOOP, b"")), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn a_reader_is_woken_by_bytes_and_a_writer_by_room() {
     let (mut one, mut two) = duplex(1);
     let (reads, writes) = (Calls::new(), Calls::new());
     assert!(read::<1>(&mut two, &reads.waker()).is_pending());
-    assert_eq!(ready(write(&mut one, NOBODY, b"a")), 1);
+    assert_eq!(ready(write(&mut one, NOOP, b"a")), 1);
     assert_eq!(reads.count(), 1);
     assert!(write(&mut one, &writes.waker(), b"b").is_pending());
-    assert_eq!(ready(read::<1>(&mut two, NOBODY)), b"a");
+    assert_eq!(ready(read::<1>(&mut two, NOOP)), b"a");
     assert_eq!((reads.count(), writes.count()), (1, 1));
 }
 
@@ -75,7 +75,7 @@ fn the_last_waker_of_an_end_is_the_one_that_is_woken() {
     let (first, second) = (Calls::new(), Calls::new());
     assert!(read::<1>(&mut two, &first.waker()).is_pending());
     assert!(read::<1>(&mut two, &second.waker()).is_pending());
-    assert_eq!(ready(write(&mut one, NOBODY, b"a")), 1);
+    assert_eq!(ready(write(&mut one, NOOP, b"a")), 1);
     assert_eq!((first.count(), second.count()), (0, 1));
 }
 
@@ -83,12 +83,12 @@ fn the_last_waker_of_an_end_is_the_one_that_is_woken() {
 fn written_bytes_are_read_after_the_writer_is_dropped() {
     let (mut one, mut two) = duplex(8);
     let tally = Calls::new();
-    assert_eq!(ready(write(&mut one, NOBODY, b"ab")), 2);
-    assert_eq!(ready(read::<1>(&mut two, NOBODY)), b"a");
+    assert_eq!(ready(write(&mut one, NOOP, b"ab")), 2);
+    assert_eq!(ready(read::<1>(&mut two, NOOP)), b"a");
     drop(one);
     assert_eq!(ready(read::<9>(&mut two, &tally.waker())), b"b");
-    assert_eq!(ready(read::<9>(&mut two, NOBODY)), b"");
-    assert_eq!(error(write(&mut two, NOBODY, b"x")), ErrorKind::BrokenPipe);
+    assert_eq!(ready(read::<9>(&mut two, NOOP)), b"");
+    assert_eq!(error(write(&mut two, NOOP, b"x")), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn an_end_that_goes_wakes_a_reader_and_a_writer() {
     let (mut reader, mut writer) = split(two);
     let (reads, writes) = (Calls::new(), Calls::new());
     assert!(read::<1>(&mut reader, &reads.waker()).is_pending());
-    assert_eq!(ready(write(&mut writer, NOBODY, b"a")), 1);
+    assert_eq!(ready(write(&mut writer, NOOP, b"a")), 1);
     assert!(write(&mut writer, &writes.waker(), b"b").is_pending());
     drop(one);
     assert_eq!((reads.count(), writes.count()), (1, 1));
-    assert_eq!(error(write(&mut writer, NOBODY, b"b")), ErrorKind::BrokenPipe);
-    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"");
+    assert_eq!(error(write(&mut writer, NOOP, b"b")), ErrorKind::BrokenPipe);
+    assert_eq!(ready(read::<1>(&mut reader, NOOP)), b"");
 }
 
 #[test]
@@ -112,29 +112,29 @@ fn a_shutdown_ends_one_way_only() {
     assert!(read::<1>(&mut two, &tally.waker()).is_pending());
     shut(&mut one);
     assert_eq!(tally.count(), 1);
-    assert_eq!(ready(read::<1>(&mut two, NOBODY)), b"");
-    assert_eq!(error(write(&mut one, NOBODY, b"x")), ErrorKind::BrokenPipe);
-    assert_eq!(ready(write(&mut two, NOBODY, b"y")), 1);
-    assert_eq!(ready(read::<1>(&mut one, NOBODY)), b"y");
+    assert_eq!(ready(read::<1>(&mut two, NOOP)), b"");
+    assert_eq!(error(write(&mut one, NOOP, b"x")), ErrorKind::BrokenPipe);
+    assert_eq!(ready(write(&mut two, NOOP, b"y")), 1);
+    assert_eq!(ready(read::<1>(&mut one, NOOP)), b"y");
 }
 
 #[test]
 fn a_simplex_in_one_piece_reads_what_it_wrote() {
     let mut stream = SimplexStream::new_unsplit(2);
-    assert_eq!(ready(write(&mut stream, NOBODY, b"abc")), 2);
-    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"ab");
+    assert_eq!(ready(write(&mut stream, NOOP, b"abc")), 2);
+    assert_eq!(ready(read::<9>(&mut stream, NOOP)), b"ab");
     shut(&mut stream);
-    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"");
-    assert_eq!(error(write(&mut stream, NOBODY, b"x")), ErrorKind::BrokenPipe);
+    assert_eq!(ready(read::<9>(&mut stream, NOOP)), b"");
+    assert_eq!(error(write(&mut stream, NOOP, b"x")), ErrorKind::BrokenPipe);
 }
 
 #[test]
 fn halves_of_a_simplex_are_put_together_and_go_on() {
     let (reader, mut writer) = simplex(8);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"ab")), 2);
+    assert_eq!(ready(write(&mut writer, NOOP, b"ab")), 2);
     let mut stream = reader.unsplit(writer);
-    assert_eq!(ready(write(&mut stream, NOBODY, b"c")), 1, "it is not closed by it");
-    assert_eq!(ready(read::<9>(&mut stream, NOBODY)), b"abc");
+    assert_eq!(ready(write(&mut stream, NOOP, b"c")), 1, "it is not closed by it");
+    assert_eq!(ready(read::<9>(&mut stream, NOOP)), b"abc");
 }
 
 /// Beyond Tokio, where the other half waits for ever.
@@ -145,14 +145,14 @@ fn a_half_of_a_simplex_that_goes_ends_the_other() {
     assert!(read::<1>(&mut reader, &tally.waker()).is_pending());
     drop(writer);
     assert_eq!(tally.count(), 1);
-    assert_eq!(ready(read::<1>(&mut reader, NOBODY)), b"");
+    assert_eq!(ready(read::<1>(&mut reader, NOOP)), b"");
 
     let (reader, mut writer) = simplex(1);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"a")), 1);
+    assert_eq!(ready(write(&mut writer, NOOP, b"a")), 1);
     assert!(write(&mut writer, &tally.waker(), b"b").is_pending());
     drop(reader);
     assert_eq!(tally.count(), 2);
-    assert_eq!(error(write(&mut writer, NOBODY, b"b")), ErrorKind::BrokenPipe);
+    assert_eq!(error(write(&mut writer, NOOP, b"b")), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -194,13 +194,13 @@ fn a_waker_may_use_the_other_end_of_a_duplex() {
     let _watch = watch::begin();
     let (mut one, mut two) = duplex(1);
     let back = ComesBack::<DuplexStream>::make(|two| {
-        assert_eq!(ready(read::<1>(two, NOBODY)), b"a");
-        assert_eq!(ready(write(two, NOBODY, b"b")), 1);
+        assert_eq!(ready(read::<1>(two, NOOP)), b"a");
+        assert_eq!(ready(write(two, NOOP, b"b")), 1);
     });
     assert!(read::<1>(&mut two, &back.clone().into()).is_pending());
     *back.end.lock().unwrap() = Some(two);
-    assert_eq!(ready(write(&mut one, NOBODY, b"a")), 1);
-    assert_eq!(ready(read::<1>(&mut one, NOBODY)), b"b", "the waker has been there");
+    assert_eq!(ready(write(&mut one, NOOP, b"a")), 1);
+    assert_eq!(ready(read::<1>(&mut one, NOOP)), b"b", "the waker has been there");
 }
 
 #[test]
@@ -208,12 +208,12 @@ fn a_waker_may_use_the_other_half_of_a_simplex() {
     let _watch = watch::begin();
     let (mut reader, mut writer): (ReadHalf<SimplexStream>, WriteHalf<SimplexStream>) = simplex(1);
     let back = ComesBack::<ReadHalf<SimplexStream>>::make(|reader| {
-        assert_eq!(ready(read::<1>(reader, NOBODY)), b"a");
+        assert_eq!(ready(read::<1>(reader, NOOP)), b"a");
     });
     assert!(read::<1>(&mut reader, &back.clone().into()).is_pending());
     *back.end.lock().unwrap() = Some(reader);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"a")), 1);
-    assert_eq!(ready(write(&mut writer, NOBODY, b"b")), 1, "the waker has taken the first");
+    assert_eq!(ready(write(&mut writer, NOOP, b"a")), 1);
+    assert_eq!(ready(write(&mut writer, NOOP, b"b")), 1, "the waker has taken the first");
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn a_waker_may_use_its_end_when_the_other_goes() {
     let _watch = watch::begin();
     let (one, mut two) = duplex(1);
     let back = ComesBack::<DuplexStream>::make(|two| {
-        assert_eq!(ready(read::<1>(two, NOBODY)), b"");
-        assert_eq!(error(write(two, NOBODY, b"x")), ErrorKind::BrokenPipe);
+        assert_eq!(ready(read::<1>(two, NOOP)), b"");
+        assert_eq!(error(write(two, NOOP, b"x")), ErrorKind::BrokenPipe);
     });
     assert!(read::<1>(&mut two, &back.clone().into()).is_pending());
     *back.end.lock().unwrap() = Some(two);

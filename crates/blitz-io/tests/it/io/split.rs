@@ -20,7 +20,7 @@ use blitz_io::io::{
 use crate::{
     by_hand::now,
     caught::panic_of,
-    io::by_hand::{NOBODY, Scripted, Step::Bytes, ready, shut, write},
+    io::by_hand::{NOOP, Scripted, Step::Bytes, ready, shut, write},
     make, watch,
 };
 
@@ -29,8 +29,8 @@ fn halves_read_and_write_the_same_stream() {
     let inner = Scripted { vectored: true, ..Scripted::reads([Bytes(b"ab".to_vec())]) };
     let (mut reader, mut writer) = split(inner);
     assert!(writer.is_write_vectored());
-    assert_eq!(ready(crate::io::by_hand::read::<9>(&mut reader, NOBODY)), b"ab");
-    assert_eq!(ready(write(&mut writer, NOBODY, b"cd")), 2);
+    assert_eq!(ready(crate::io::by_hand::read::<9>(&mut reader, NOOP)), b"ab");
+    assert_eq!(ready(write(&mut writer, NOOP, b"cd")), 2);
     now(writer.flush()).unwrap();
     shut(&mut writer);
     let inner = reader.unsplit(writer);
@@ -53,9 +53,9 @@ fn a_stream_lives_until_both_halves_are_gone() {
     let (one, mut other) = duplex(8);
     let (reader, writer) = split(one);
     drop(writer);
-    assert_eq!(ready(write(&mut other, NOBODY, b"x")), 1);
+    assert_eq!(ready(write(&mut other, NOOP, b"x")), 1);
     drop(reader);
-    assert_eq!(crate::io::by_hand::error(write(&mut other, NOBODY, b"x")), ErrorKind::BrokenPipe);
+    assert_eq!(crate::io::by_hand::error(write(&mut other, NOOP, b"x")), ErrorKind::BrokenPipe);
 }
 
 #[test]

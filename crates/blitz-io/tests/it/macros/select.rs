@@ -236,7 +236,7 @@ fn with_all_disabled_it_is_else() {
 }
 
 #[test]
-fn with_all_disabled_and_no_else_it_panics_there() {
+fn with_all_disabled_and_no_else_select_panics_at_the_call() {
     let line = Cell::new(0);
     let disabled = async {
         // The line below.

@@ -433,7 +433,7 @@ fn async_io_calls_again_until_it_does_not_block() {
 }
 
 #[test]
-fn a_stream_of_std_comes_in_and_goes_out() {
+fn a_std_stream_converts_in_and_out() {
     each(|| async {
         let std_listener = std::net::TcpListener::bind(ANY).unwrap();
         std_listener.set_nonblocking(true).unwrap();

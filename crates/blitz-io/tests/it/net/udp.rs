@@ -255,7 +255,7 @@ fn options_are_what_was_set() {
 }
 
 #[test]
-fn a_socket_of_std_comes_in_and_goes_out() {
+fn a_std_socket_converts_in_and_out() {
     each(|| async {
         let socket = std::net::UdpSocket::bind(ANY).unwrap();
         socket.set_nonblocking(true).unwrap();

@@ -182,7 +182,7 @@ fn a_socket_becomes_a_listener_or_a_stream() {
 }
 
 #[test]
-fn one_of_std_comes_in_and_goes_out() {
+fn a_std_stream_converts_in_and_out() {
     each(|| async {
         let (a, b) = std::os::unix::net::UnixStream::pair().unwrap();
         a.set_nonblocking(true).unwrap();

@@ -4,7 +4,7 @@
 //! result, does not compile. A function that is `async` in Tokio may be a plain function here; only
 //! its arguments and its output when awaited are compared.
 //!
-//! The list is Tokio 1.54.1's, without the methods of traits, which are in `implemented.rs`.
+//! The list is Tokio 1.54.1's, without the methods of traits, which are in `impls.rs`.
 #![allow(dead_code, reason = "compiled, not run")]
 #![allow(clippy::type_complexity, reason = "they are Tokio's signatures")]
 #![allow(clippy::extra_unused_lifetimes, reason = "used inside of the functions")]

@@ -100,7 +100,7 @@ fn a_blocking_spawn_that_panics_leaves_a_set_that_can_be_used() {
         Builder::new_current_thread()
             .thread_name_fn(move || match named.load(SeqCst) {
                 true => "named".to_owned(),
-                false => panic!("no name is to be had"),
+                false => panic!("no name is available"),
             })
             .build()
             .unwrap()
@@ -113,7 +113,7 @@ fn a_blocking_spawn_that_panics_leaves_a_set_that_can_be_used() {
     for _ in 0..3 {
         let token = tally.token();
         panic_of(|| set.spawn_blocking_on(move || token.keep(), rt.handle()))
-            .says(&["no name is to be had"]);
+            .says(&["no name is available"]);
     }
     tally.assert_all_dropped(3);
     named.store(true, SeqCst);
@@ -145,7 +145,7 @@ fn a_set_may_be_dropped_after_a_blocking_spawn_that_panicked() {
             let first = AtomicBool::new(true);
             move || match first.swap(false, SeqCst) {
                 true => "worker".to_owned(),
-                false => panic!("no name is to be had"),
+                false => panic!("no name is available"),
             }
         })
         .build()

@@ -168,7 +168,7 @@ impl LockWitness {
     /// # Safety
     /// 1. `this` points to a leaked `LockWitness`.
     unsafe fn cloned(this: *const ()) -> RawWaker {
-        // SAFETY: 1. our own obligation is that of `look`.
+        // SAFETY: 1. `this` points to a leaked `LockWitness`.
         unsafe { Self::look(this) };
         Self::raw(this)
     }

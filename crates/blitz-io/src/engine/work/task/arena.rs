@@ -607,9 +607,10 @@ pub(crate) fn is_of_this_runtime(task: NonNull<Header>) -> bool {
 ///    or taken, and so was the join waker.
 #[inline]
 pub(crate) unsafe fn free(cell: NonNull<Header>) {
-    // SAFETY: our obligations 1 and 2 are those of both functions, of which one is called. The
-    // second has a slower way in; it is a function of its own, so that the first saves fewer
-    // registers.
+    // SAFETY: 1. a transition required this of our caller once, and one of the two functions is
+    // called. 2. Output and join waker are gone.
+    // (The second one has a slower way in; it is a function of its own, so that the first saves
+    // fewer registers.)
     unsafe {
         match thread_context::try_inside() {
             Some(inside) => free_inside(cell, inside),
@@ -621,17 +622,19 @@ pub(crate) unsafe fn free(cell: NonNull<Header>) {
 /// Does what [`free`] does when [`thread_context::try_inside`] returned `None`.
 ///
 /// # Safety
-/// 1. and 2. The obligations of `free`.
+/// 1. A transition of the state required this of the caller, once. 2. The output was dropped or
+///    taken, and so was the join waker.
 #[cold]
 unsafe fn free_slow(cell: NonNull<Header>) {
-    // SAFETY: our obligations 1 and 2 are those of `free_inside`.
+    // SAFETY: 1. a transition required this of our caller, once. 2. Output and join waker are gone.
     unsafe { free_inside(cell, thread_context::inside()) };
 }
 
 /// Does what [`free`] does while an [`Inside`] keeps the core pointers of this thread valid.
 ///
 /// # Safety
-/// 1. and 2. The obligations of `free`.
+/// 1. A transition of the state required this of the caller, once. 2. The output was dropped or
+///    taken, and so was the join waker.
 #[inline(always)]
 unsafe fn free_inside(cell: NonNull<Header>, inside: Inside) {
     // SAFETY: obligation 1: the cell is ours.

@@ -512,30 +512,30 @@ impl Header {
     /// Polls the future, and stores the output if that completes it.
     ///
     /// # Safety
-    /// 1. The obligation of [`Vtable::poll`].
+    /// 1. The caller set RUNNING, and the stage holds the future.
     #[inline]
     pub(crate) unsafe fn poll(task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: our obligation is that of the vtable's function.
+        // SAFETY: 1. our caller set RUNNING, and the stage holds the future.
         unsafe { (task.as_ref().vtable.poll)(task, cx) }
     }
 
     /// Drops the future and stores the error of a cancelled task as the output.
     ///
     /// # Safety
-    /// 1. The obligation of [`Vtable::cancel`].
+    /// 1. The caller set RUNNING, and the stage holds the future.
     pub(crate) unsafe fn cancel(task: NonNull<Header>) {
-        // SAFETY: our obligation is that of the vtable's function.
+        // SAFETY: 1. our caller set RUNNING, and the stage holds the future.
         unsafe { (task.as_ref().vtable.cancel)(task) }
     }
 
     /// Drops the output, with the task as the thread's current one.
     ///
     /// # Safety
-    /// 1. The obligation of [`Vtable::drop_output`].
+    /// 1. The stage is the caller's (rule 3 of the module `task`) and holds no future.
     pub(crate) unsafe fn drop_output(task: NonNull<Header>) {
         // The output's destructor may query the ID of the current task, which is this one.
         let _entered = CurrentTaskGuard::new(task, Budget::unlimited());
-        // SAFETY: our obligation is that of the vtable's function.
+        // SAFETY: 1. the stage is our caller's and holds no future.
         unsafe { (task.as_ref().vtable.drop_output)(task) }
     }
 
@@ -545,7 +545,8 @@ impl Header {
     /// 1. and 2. The obligations of [`Vtable::read_output`].
     #[inline]
     pub(crate) unsafe fn read_output(task: NonNull<Header>, target: *mut ()) {
-        // SAFETY: our obligations are those of the vtable's function.
+        // SAFETY: 1. the stage is our caller's and holds no future. 2. `target` is of the task's own
+        // output type.
         unsafe { (task.as_ref().vtable.read_output)(task, target) }
     }
 }

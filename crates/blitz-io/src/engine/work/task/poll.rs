@@ -142,7 +142,7 @@ pub(crate) fn claim_entry(task: Task) -> Option<NonNull<Header>> {
 ///    stage holds the future.
 #[cold]
 pub(crate) unsafe fn drop_claimed(task: NonNull<Header>) {
-    // SAFETY: our obligation 1 is that of `cancel`.
+    // SAFETY: 1. our caller runs the task, and the stage holds the future.
     unsafe { cancel(task, PollCaller::Elsewhere) };
 }
 
@@ -165,10 +165,10 @@ pub(crate) unsafe fn stop(task: NonNull<Header>) -> bool {
 /// `caller` is a constant.
 ///
 /// # Safety
-/// 1. The obligation of `poll`.
+/// 1. The caller runs the task, and the stage holds the future.
 #[inline(never)]
 unsafe fn poll_in_loop(task: NonNull<Header>) -> bool {
-    // SAFETY: our obligation 1 is that of `poll`.
+    // SAFETY: 1. our caller runs the task, and the stage holds the future.
     unsafe { poll(task, PollCaller::Loop) }
 }
 
@@ -192,7 +192,7 @@ unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
     let mut cx = Context::from_waker(&waker);
     // SAFETY: a task keeps its arena.
     let polled = match unsafe { header.arena.as_ref() }.hooks() {
-        // SAFETY: our obligation 1 is that of `poll_hooked`.
+        // SAFETY: 1. our caller runs the task, and the stage holds the future.
         Some(hooks) if !header.vtable.is_blocking => unsafe { poll_hooked(hooks, task, &mut cx) },
         // SAFETY: 1. we set RUNNING, and the stage holds the future.
         _ => unsafe { Header::poll(task, &mut cx) },
@@ -239,7 +239,7 @@ unsafe fn poll(task: NonNull<Header>, caller: PollCaller) -> bool {
 /// Polls the future with the user's hooks around it.
 ///
 /// # Safety
-/// 1. The obligation of `poll`.
+/// 1. The caller runs the task, and the stage holds the future.
 #[cold]
 unsafe fn poll_hooked(hooks: &Hooks, task: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     let latency = thread_context::take_latency();
@@ -282,20 +282,20 @@ unsafe fn terminate_hooked(hooks: &Hooks, task: NonNull<Header>) {
 /// Completes a task for a worker's loop, in a function of its own because this is the hot path.
 ///
 /// # Safety
-/// 1. and 2. The obligations of `complete`.
+/// 1. The caller runs the task. 2. The stage holds the output.
 #[inline(never)]
 unsafe fn complete_in_loop(task: NonNull<Header>) {
-    // SAFETY: our obligations 1 and 2 are those of `complete`.
+    // SAFETY: 1. our caller runs the task. 2. The stage holds the output.
     unsafe { complete(task, true) };
 }
 
 /// Completes a task that was not polled by a worker's loop.
 ///
 /// # Safety
-/// 1. and 2. The obligations of `complete`.
+/// 1. The caller runs the task. 2. The stage holds the output.
 #[inline(never)]
 unsafe fn complete_elsewhere(task: NonNull<Header>, user_code: bool) {
-    // SAFETY: our obligations 1 and 2 are those of `complete`.
+    // SAFETY: 1. our caller runs the task. 2. The stage holds the output.
     unsafe { complete(task, user_code) };
 }
 

@@ -67,8 +67,9 @@ unsafe fn wake(data: *const ()) {
     let task = unsafe { header(data) };
     // SAFETY: obligation 1: the waker is alive, and so keeps its task.
     trace::woken(unsafe { task.as_ref() }, "waker.wake");
-    // SAFETY: our obligation 1 is that of both functions, of which one is called. The second has a
-    // slower way in; it is a function of its own, so that the first needs no stack frame.
+    // SAFETY: 1. the waker is alive and given up by our caller, and one of the two functions is
+    // called. (The second has a slower way in; it is a function of its own, so that the first needs
+    // no stack frame.)
     unsafe {
         match thread_context::try_inside() {
             Some(inside) => wake_inside(task, inside),
@@ -83,7 +84,7 @@ unsafe fn wake(data: *const ()) {
 /// 1. The waker is alive, and is given up.
 #[cold]
 unsafe fn wake_slow(task: NonNull<Header>) {
-    // SAFETY: our obligation 1 is that of `wake_inside`.
+    // SAFETY: 1. the waker is alive, and is given up by our caller.
     unsafe { wake_inside(task, thread_context::inside()) };
 }
 
@@ -95,7 +96,7 @@ unsafe fn wake_slow(task: NonNull<Header>) {
 unsafe fn wake_inside(task: NonNull<Header>, inside: Inside) {
     if !arena::is_of_this_runtime(task) {
         ::std::mem::drop(inside);
-        // SAFETY: our obligation 1 is that of `wake_outside`.
+        // SAFETY: 1. the waker is alive, and is given up by our caller.
         return unsafe { wake_outside(task) };
     }
     // SAFETY: obligation 1: the waker's reference keeps the task, and is given up in the same
@@ -117,10 +118,11 @@ unsafe fn wake_inside(task: NonNull<Header>, inside: Inside) {
 /// stack frame.
 ///
 /// # Safety
-/// 1. and 2. The obligations of [`arena::free`].
+/// 1. A transition of the state required this of the caller, once. 2. The output was dropped or
+///    taken, and so was the join waker.
 #[inline(never)]
 unsafe fn free(task: NonNull<Header>) {
-    // SAFETY: our obligations 1 and 2 are those of `arena::free`.
+    // SAFETY: 1. a transition required this of our caller, once. 2. Output and join waker are gone.
     unsafe { arena::free(task) };
 }
 

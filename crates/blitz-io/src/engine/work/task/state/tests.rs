@@ -69,7 +69,7 @@ impl MockTask {
 
     /// Takes the entry out of the queue; returns true if there was one.
     fn pop(&self) -> bool {
-        // Acquire: sees the entry. Pairs with the Release in `place`.
+        // Acquire: sees the entry. Pairs with the Release in `act_on`.
         let taken = self.entries.compare_exchange(1, 0, Acquire, Relaxed);
         assert!(self.entries.load(Relaxed) <= 1, "two entries of one task");
         taken.is_ok()
