@@ -630,7 +630,7 @@ impl<T> Chan<T> {
 
 impl<T> std::fmt::Debug for Chan<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Channel")
+        f.debug_struct("Chan")
             .field("len", &self.len())
             .field("max_capacity", &self.capacity)
             .field("closed", &self.is_closed())

@@ -753,7 +753,7 @@ impl ErasedKey for BlockingPoolKey {
 
 impl std::fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Blocking")
+        f.debug_struct("BlockingPool")
             .field("threads", &self.thread_set.counts())
             .finish_non_exhaustive()
     }

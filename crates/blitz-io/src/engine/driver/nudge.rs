@@ -42,7 +42,7 @@ impl Nudge {
         Self(AtomicU32::new(IDLE))
     }
 
-    /// W1 to W3: calls `wait`, passing false if a nudge has come and it must not block.
+    /// Calls `wait`, passing false if a nudge has come and it must not block (W1 to W3).
     pub(crate) fn wait<R>(&self, wait: impl FnOnce(bool) -> R) -> R {
         let found = self.exchange(WAITING);
         let result = wait(found != NUDGED || weakened!("nudge_is_left"));
@@ -50,7 +50,7 @@ impl Nudge {
         result
     }
 
-    /// N1: calls `signal` if a thread waits that has not been nudged yet.
+    /// Calls `signal` if a thread waits that has not been nudged yet (N1).
     #[inline]
     pub(crate) fn nudge(&self, signal: impl FnOnce()) {
         let found = self.exchange(NUDGED);

@@ -472,7 +472,7 @@ impl Drop for Shared {
     }
 }
 
-/// C1 to C3: the thread pool's callback for a completed operation.
+/// The thread pool's callback for a completed operation (C1 to C3).
 ///
 /// # Safety
 /// 1. `overlapped` is the first field of a block that `begin` handed over, and this is its only

@@ -180,7 +180,7 @@ impl Poll {
         })
     }
 
-    /// R1 to R4: removes a descriptor, and waits until no wait in the kernel has it.
+    /// Removes a descriptor, and waits until no wait in the kernel has it (R1 to R4).
     pub(super) fn remove(&self, _: Fd<'_>, token: Token) -> io::Result<()> {
         let ended = self.change(|table| {
             table.take_out(token);
@@ -202,7 +202,7 @@ impl Poll {
         self.change(|table| table.take_out(token));
     }
 
-    /// C2: arms a descriptor for what was just cleared.
+    /// Arms a descriptor for what was just cleared (C2).
     pub(super) fn rearm(&self, token: Token, ready: Ready) {
         self.change(|table| {
             if let Some(entry) = table.entry(token) {
@@ -244,7 +244,7 @@ impl Poll {
         result
     }
 
-    /// W1: collects the armed descriptors.
+    /// Collects the armed descriptors (W1).
     fn begin_wait(&self, args: &mut PollArgs, waits: bool) {
         args.fds.clear();
         args.tokens.clear();
@@ -257,7 +257,7 @@ impl Poll {
         table.inside = true;
     }
 
-    /// W3: disarms and collects what was reported, and ends the wait.
+    /// Disarms and collects what was reported, and ends the wait (W3).
     fn end_wait(&self, args: &PollArgs, found: &mut Vec<SelectorEvent>) {
         let mut table = self.table.lock();
         table.waiting = false;

@@ -239,8 +239,8 @@ impl Record {
         generation_of(self.word.load(Relaxed))
     }
 
-    /// E1 to E3: applies an event for the registration of that generation. Wakers go into the
-    /// wake list, which is woken when it is full. Returns false if the registration has ended.
+    /// Applies an event for the registration of that generation (E1 to E3). Wakers go into the wake
+    /// list, which is woken when it is full. Returns false if the registration has ended.
     #[inline]
     pub(crate) fn set(&self, generation: u32, event: Ready, wake_list: &mut WakeList) -> bool {
         // Relaxed: a guess; the exchange below confirms it.
@@ -266,7 +266,7 @@ impl Record {
         true
     }
 
-    /// E2 and E3: collects the wakers of the tasks that the event concerns.
+    /// Collects the wakers of the tasks that the event concerns (E2 and E3).
     #[inline]
     fn collect_wakers(
         &self,
@@ -289,7 +289,7 @@ impl Record {
         }
     }
 
-    /// E3: dismisses the waiters that joined before this call took the lock.
+    /// Dismisses the waiters that joined before this call took the lock (E3).
     #[cold]
     fn dismiss(&self, which: [bool; 3], wake_list: &mut WakeList) {
         let mut queues = self.queues.lock();
@@ -333,14 +333,14 @@ impl Record {
         ReadyEvent::new(self.word.load(Acquire), mask)
     }
 
-    /// T1 to T4: returns the readiness in a direction, or registers the task's waker.
+    /// Returns the readiness in a direction, or registers the task's waker (T1 to T4).
     #[inline]
     pub(crate) fn poll(&self, cx: &Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
         let event = self.snapshot(direction.mask());
         if event.ends_wait() { Poll::Ready(event) } else { self.register(cx, direction) }
     }
 
-    /// T2 and T3: registers the task's waker and checks the word once more.
+    /// Registers the task's waker and checks the word once more (T2 and T3).
     fn register(&self, cx: &Context<'_>, direction: Direction) -> Poll<ReadyEvent> {
         let cell = match direction {
             Direction::Read => &self.reader,

@@ -42,7 +42,7 @@ impl<T> TryLock<T> {
         Self { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// L1: locks the value; returns `None` if another thread holds it.
+    /// Locks the value; returns `None` if another thread holds it (L1).
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
         let order = if weakened!("try_lock_acquire") { Relaxed } else { Acquire };

@@ -199,7 +199,7 @@ impl UringSelector {
         self.call(&mut table);
     }
 
-    /// A2: ends the sleep of the waiting thread, unless it was called already.
+    /// Ends the sleep of the waiting thread, unless it was called already (A2).
     fn call(&self, table: &mut UringTable) {
         if table.take_call() {
             let nothing = opcode::Nop::new().build().user_data(CALL);
@@ -209,7 +209,7 @@ impl UringSelector {
         }
     }
 
-    /// R1 and R2: forgets a token and cancels its poll.
+    /// Forgets a token and cancels its poll (R1 and R2).
     fn take_out(&self, table: &mut UringTable, token: Token) -> io::Result<Removed> {
         let removed = table.remove(token, thread_id());
         if removed != Removed::Unarmed {
@@ -222,7 +222,7 @@ impl UringSelector {
         Ok(removed)
     }
 
-    /// R3 and R4: waits until the last completion of a removed poll has come.
+    /// Waits until the last completion of a removed poll has come (R3 and R4).
     #[cold]
     fn wait_for_end(&self, token: Token) -> io::Result<()> {
         let begun = Instant::now();
@@ -248,8 +248,8 @@ impl UringSelector {
         }
     }
 
-    /// R3: reaps for the waiting thread, and calls it if that gave it work: it may be about to
-    /// sleep, and finds no completions because we have taken them.
+    /// Reaps for the waiting thread, and calls it if that gave it work: it may be about to sleep,
+    /// and finds no completions because we have taken them (R3).
     fn reap_for_another(&self, table: &mut UringTable) {
         if table.may_be_reaped() {
             self.reap(table);
@@ -259,8 +259,8 @@ impl UringSelector {
         }
     }
 
-    /// R4: submits a no-op entry without a completion, which takes the kernel's lock of the
-    /// io_uring.
+    /// Submits a no-op entry without a completion, which takes the kernel's lock of the io_uring
+    /// (R4).
     fn submit_nop(&self, table: &mut UringTable) -> io::Result<()> {
         let silent = squeue::Flags::SKIP_SUCCESS;
         let nothing = opcode::Nop::new().build().user_data(CALL).flags(silent);
@@ -318,7 +318,7 @@ impl UringSelector {
         if events.found.is_empty() { result } else { Ok(()) }
     }
 
-    /// W1: takes all completions out of the queue.
+    /// Takes all completions out of the queue (W1).
     fn reap(&self, table: &mut UringTable) {
         loop {
             // SAFETY: by the first invariant there is no other user of the queue: the caller holds
@@ -349,7 +349,7 @@ impl UringSelector {
         unsafe { self.ring.completion_shared() }.len()
     }
 
-    /// W2: pushes polls for unarmed tokens, as many as there is room for in the completion queue.
+    /// Pushes polls for unarmed tokens, as many as there is room for in the completion queue (W2).
     fn arm(&self, table: &mut UringTable) -> io::Result<()> {
         for _ in 0..ARMED {
             let Some((token, fd, events)) = table.next_unarmed() else { break };
@@ -371,7 +371,7 @@ impl UringSelector {
         }
     }
 
-    /// W4: submits `pushed` entries and sleeps until there is a completion.
+    /// Submits `pushed` entries and sleeps until there is a completion (W4).
     fn sleep(&self, pushed: u32, timeout: Option<Duration>) -> io::Result<()> {
         let (time, mut how) = (timeout.map(types::Timespec::from), types::SubmitArgs::new());
         if let Some(time) = &time {

@@ -1,4 +1,5 @@
-//! Gives the core of a worker that is about to block to another thread.
+//! Moves a core from one thread to another: from a worker that is about to block, or, for the
+//! monitor, from one that is stuck.
 //!
 //! # Protocol
 //! ```text

@@ -540,7 +540,7 @@ impl<K: UringKernel> Uring<K> {
         unsafe { self.kernel.take(each, AT_ONCE) }
     }
 
-    /// C1 to C4: closes the uring.
+    /// Closes the uring (C1 to C4).
     #[cold]
     pub(crate) fn close(&self) {
         let mut submission = lock(&self.submission);
@@ -567,7 +567,7 @@ impl<K: UringKernel> Uring<K> {
         drop(registration);
     }
 
-    /// C3: waits until all operations are complete, at most for `CLOSE_TIMEOUT`.
+    /// Waits until all operations are complete, at most for `CLOSE_TIMEOUT` (C3).
     fn wait_for_all(&self) {
         let begun = Instant::now();
         while self.ops.lock().len() > 0 && begun.elapsed() < CLOSE_TIMEOUT {
@@ -576,7 +576,7 @@ impl<K: UringKernel> Uring<K> {
         }
     }
 
-    /// C4: wakes every task that still waits, which then reaps for itself.
+    /// Wakes every task that still waits, which then reaps for itself (C4).
     fn wake_all_tasks(&self) {
         let rest: Vec<OpRef> = self.ops.lock().each().map(|(_, op)| op.clone()).collect();
         let mut wake_list = WakeList::new();

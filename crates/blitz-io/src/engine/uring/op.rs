@@ -124,7 +124,7 @@ impl<P> Op<P> {
         (word & STATE == COMPLETED).then_some((word >> RESULT_SHIFT) as u32 as i32)
     }
 
-    /// F1 to F4: polls for the result. When it is ready, the caller owns the payload.
+    /// Polls for the result (F1 to F4). When it is ready, the caller owns the payload.
     #[inline]
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<i32> {
         if let Some(result) = self.result() {
@@ -150,7 +150,7 @@ impl<P> Op<P> {
         payload.expect("a payload is taken once")
     }
 
-    /// D1: gives the operation up; called when the future is dropped.
+    /// Gives the operation up; called when the future is dropped (D1).
     pub(crate) fn abandon(&self) -> AbandonDuty {
         // Relaxed: a guess; the exchange below confirms it.
         let mut now = self.word.load(Relaxed);

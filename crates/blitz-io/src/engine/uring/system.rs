@@ -262,6 +262,6 @@ impl UringKernel for SystemUring {
 
 impl std::fmt::Debug for SystemUring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("System").field("features", &self.features).finish_non_exhaustive()
+        f.debug_struct("SystemUring").field("features", &self.features).finish_non_exhaustive()
     }
 }

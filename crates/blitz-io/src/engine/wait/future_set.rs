@@ -155,7 +155,7 @@ impl<F> Drop for FutureSet<F> {
 
 impl<F> std::fmt::Debug for FutureSet<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Many").field("running", &self.running).finish_non_exhaustive()
+        f.debug_struct("FutureSet").field("running", &self.running).finish_non_exhaustive()
     }
 }
 

@@ -224,7 +224,7 @@ impl WokenSet {
 
 impl std::fmt::Debug for WokenSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Woken").field("places", &self.links.len()).finish_non_exhaustive()
+        f.debug_struct("WokenSet").field("links", &self.links.len()).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Tasks, and the thread-local record of the task, core and runtime a thread is working for.
+//! Tasks, and the thread-local record of the task, core and runtime a thread is working for: what
+//! Tokio has in `runtime::task` and `runtime::context`.
 
 pub(crate) mod thread_context;
 

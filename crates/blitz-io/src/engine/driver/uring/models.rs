@@ -80,7 +80,7 @@ impl UringWorld {
         self.call(&mut table);
     }
 
-    /// R3: reaps for the waiting thread.
+    /// Reaps for the waiting thread (R3).
     fn reap_for_another(&self) {
         let mut table = self.table.lock();
         if table.may_be_reaped() {

@@ -152,18 +152,18 @@ impl UringTable {
         self.ending.retain(|other| *other != token);
     }
 
-    /// W1: the waiting thread is awake.
+    /// Records that the waiting thread is awake (W1).
     pub(super) fn set_awake(&mut self) {
         (self.waiting, self.called) = (false, false);
     }
 
-    /// W3: the waiting thread sleeps from now on.
+    /// Records that the waiting thread sleeps from now on (W3).
     pub(super) fn set_asleep(&mut self) {
         (self.waiting, self.called) = (true, false);
     }
 
-    /// A2: returns true if a thread sleeps, or is about to, and has not been called; records the
-    /// call.
+    /// Returns true if a thread sleeps, or is about to, and has not been called; records the call
+    /// (A2).
     #[must_use = "it has to be called"]
     pub(super) fn take_call(&mut self) -> bool {
         let is_due = self.waiting && !self.called && !weakened!("uring_calls");
@@ -171,7 +171,7 @@ impl UringTable {
         is_due
     }
 
-    /// R3: returns true if a thread other than the waiting one may reap. It must not while a call
+    /// Returns true if a thread other than the waiting one may reap (R3). It must not while a call
     /// is on its way, because the call's completion is meant to end the sleep, and cannot if it is
     /// gone.
     pub(super) fn may_be_reaped(&self) -> bool {
