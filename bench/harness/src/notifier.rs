@@ -145,7 +145,7 @@ impl Notifier {
 }
 
 /// Notifiers on cache lines of their own (two, for the adjacent-line prefetcher), for
-/// rows where neighbours are rung by different threads.
+/// rows where neighbours are notified by different threads.
 #[repr(align(128))]
 pub struct PaddedNotifier(pub Notifier);
 

@@ -484,12 +484,12 @@ impl Future for Parked {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let rung = self.notifier.poll(cx);
+        let notified = self.notifier.poll(cx);
         if !self.parked {
             self.parked = true;
             self.all_parked.count_down();
         }
-        ready!(rung);
+        ready!(notified);
         black_box(&self.state);
         self.all_done.count_down();
         Poll::Ready(())

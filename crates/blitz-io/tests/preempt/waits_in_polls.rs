@@ -169,8 +169,8 @@ async fn is_marked_and_goes_on<R: 'static>(then: impl FnOnce() -> R + 'static) -
     task.await.unwrap()
 }
 
-/// More threads run local sets than the monitor has seats for, some of them inside of polls of
-/// other sets. Each set completes, and those with a seat are reported.
+/// More threads run local sets than the monitor has watch records for, some of them inside of polls
+/// of other sets. Each set completes, and those with a record are reported.
 #[test]
 fn sets_on_many_threads_and_inside_of_each_other_get_on() {
     let _watch = watch::begin();

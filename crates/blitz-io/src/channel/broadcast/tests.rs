@@ -292,7 +292,7 @@ fn a_closed_without_budget_queues_and_is_deferred_once() {
     budget::with_budget(Budget::Remaining(0), || {
         let mut waits = pin!(sender.closed());
         assert!(waits.as_mut().poll(&mut cx).is_pending());
-        assert_eq!(counter.wake_count(), 0, "it is in line");
+        assert_eq!(counter.wake_count(), 0, "it is queued");
         drop(receiver);
         assert_eq!(counter.wake_count(), 1);
         assert!(waits.as_mut().poll(&mut cx).is_ready());

@@ -124,7 +124,7 @@ fn a_waiter_that_was_woken_needs_no_budget() {
     let first = budget::with_budget(none, || poll(&mut receives[0], &counters[0].waker()));
     assert_eq!(first, Poll::Ready(Some(1)));
     let second = budget::with_budget(none, || poll(&mut receives[1], &counters[1].waker()));
-    assert_eq!((second, counters[1].wake_count()), (Poll::Pending, 0), "it stays in line");
+    assert_eq!((second, counters[1].wake_count()), (Poll::Pending, 0), "it stays queued");
 
     tx.try_send(2).unwrap();
     drop(receives);

@@ -144,7 +144,7 @@ fn a_drop_or_time_out_frees_the_caller_at_once() {
         // turn is never started.
         domain.wait_for_calls(1);
         assert!(crate::time::timeout(Duration::from_millis(1), stuck).await.is_err());
-        assert!(!begin(find("b.stuck.injected".to_owned())), "in line, and dropped");
+        assert!(!begin(find("b.stuck.injected".to_owned())), "queued, and dropped");
         // The caller continues here while the only permit is still taken.
         domain.let_return();
         // The result that no caller waited for has returned the permit.

@@ -7,7 +7,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::lends;
+use super::impl_inner_access;
 #[cfg(feature = "fs")]
 use crate::fs::{DirEntry, ReadDir};
 #[cfg(all(feature = "signal", unix))]
@@ -80,7 +80,7 @@ impl Stream for SignalStream {
 }
 
 #[cfg(all(feature = "signal", unix))]
-lends! {
+impl_inner_access! {
     <> SignalStream: Signal;
 }
 
@@ -153,6 +153,6 @@ impl Stream for ReadDirStream {
 }
 
 #[cfg(feature = "fs")]
-lends! {
+impl_inner_access! {
     <> ReadDirStream: ReadDir;
 }

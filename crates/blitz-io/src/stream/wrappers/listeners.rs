@@ -8,7 +8,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::lends;
+use super::impl_inner_access;
 use crate::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use crate::net::{UnixListener, UnixStream};
@@ -122,7 +122,7 @@ macro_rules! listener_stream {
         }
 
         $(#[$cfg])*
-        lends! {
+        impl_inner_access! {
             <> $name: $listener;
         }
     };

@@ -44,7 +44,7 @@ pub mod errors {
 
 /// Implements `AsRef`, `AsMut` and `From` for a wrapper with the field `inner`.
 #[cfg(any(feature = "sync", feature = "time", feature = "net", feature = "fs"))]
-macro_rules! lends {
+macro_rules! impl_inner_access {
     ($(<$($param:ident),*> $name:ident: $inner:ty;)*) => {$(
         impl<$($param),*> AsRef<$inner> for $name<$($param),*> {
             fn as_ref(&self) -> &$inner {
@@ -66,4 +66,4 @@ macro_rules! lends {
     )*};
 }
 #[cfg(any(feature = "sync", feature = "time", feature = "net", feature = "fs"))]
-use lends;
+use impl_inner_access;

@@ -7,7 +7,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::lends;
+use super::impl_inner_access;
 use crate::channel::mpsc::{Receiver, UnboundedReceiver};
 
 /// A stream of the messages of a bounded channel, which ends when all senders are dropped or the
@@ -122,7 +122,7 @@ macro_rules! receiver_stream {
 receiver_stream!(ReceiverStream, Receiver, "channel::<u8>(8)");
 receiver_stream!(UnboundedReceiverStream, UnboundedReceiver, "unbounded_channel::<u8>()");
 
-lends! {
+impl_inner_access! {
     <T> ReceiverStream: Receiver<T>;
     <T> UnboundedReceiverStream: UnboundedReceiver<T>;
 }

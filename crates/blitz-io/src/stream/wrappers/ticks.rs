@@ -7,7 +7,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::lends;
+use super::impl_inner_access;
 use crate::time::{Instant, Interval};
 
 /// A stream of the ticks of an interval, which never ends.
@@ -72,6 +72,6 @@ impl Stream for IntervalStream {
     }
 }
 
-lends! {
+impl_inner_access! {
     <> IntervalStream: Interval;
 }

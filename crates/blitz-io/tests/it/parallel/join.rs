@@ -20,8 +20,8 @@ use crate::{gate::Gate, watch};
 
 /// Reserves the global pool's only temporary worker, for tests that rely on it.
 pub(crate) fn reserve_temporary_worker() -> MutexGuard<'static, ()> {
-    static SEAT: Mutex<()> = Mutex::new(());
-    SEAT.lock().unwrap_or_else(PoisonError::into_inner)
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn pool(threads: usize) -> ThreadPool {

@@ -87,7 +87,7 @@ fn a_semaphore_that_is_waited_for_and_given_up_has_all_its_permits() {
     let two = semaphore.clone().try_acquire_many_owned(2).unwrap();
     let many = in_line(semaphore.clone().acquire_many_owned(3));
     let mut one = in_line(semaphore.clone().acquire_owned());
-    assert_eq!(semaphore.available_permits(), 0, "the first in line has it");
+    assert_eq!(semaphore.available_permits(), 0, "the first in the queue has it");
     drop(many);
     let Poll::Ready(Ok(one)) = poll(&mut one) else { panic!("it was passed on") };
     let borrowed = {

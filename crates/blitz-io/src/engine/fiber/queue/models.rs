@@ -23,26 +23,26 @@ type FiberWakerSlot = Arc<Mutex<Option<Waker>>>;
 
 /// Panics when dropped on another thread than its own.
 struct FiberWitness {
-    home: Option<thread::ThreadId>,
+    owner: Option<thread::ThreadId>,
     dropped: Plain<Tally>,
 }
 
 impl FiberWitness {
     /// Creates the witness of a future that belongs to this thread.
     fn on_this_thread(dropped: &Plain<Tally>) -> Self {
-        Self { home: Some(thread::current().id()), dropped: dropped.clone() }
+        Self { owner: Some(thread::current().id()), dropped: dropped.clone() }
     }
 
     /// Creates the witness of a future that was never polled, and may be dropped anywhere.
     fn anywhere(dropped: &Plain<Tally>) -> Self {
-        Self { home: None, dropped: dropped.clone() }
+        Self { owner: None, dropped: dropped.clone() }
     }
 }
 
 impl Drop for FiberWitness {
     fn drop(&mut self) {
         let current = thread::current().id();
-        assert!(self.home.is_none_or(|home| home == current), "a future left its thread");
+        assert!(self.owner.is_none_or(|owner| owner == current), "a future left its thread");
         self.dropped.add();
     }
 }
