@@ -122,7 +122,7 @@ impl Jobs for Crossbeam {
     }
 }
 
-/// st3, whose thieves need a worker to steal into, also for one job.
+/// The contender st3. A thief of st3 steals into a worker of its own, even a single job.
 struct St3 {
     worker: st3::lifo::Worker<Job>,
     stealer: st3::lifo::Stealer<Job>,

@@ -170,7 +170,7 @@ async fn is_marked_and_goes_on<R: 'static>(then: impl FnOnce() -> R + 'static) -
 }
 
 /// More threads run local sets than the monitor has watch records for, some of them inside of polls
-/// of other sets. Each set completes, and those with a record are reported.
+/// of other sets. Every set completes, and stalls of watched sets are reported.
 #[test]
 fn sets_on_many_threads_and_inside_of_each_other_get_on() {
     let _watch = watch::begin();

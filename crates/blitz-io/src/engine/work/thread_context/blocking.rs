@@ -18,8 +18,8 @@ pub(super) struct BlockingPart {
     membership: Cell<Membership>,
     /// True if this thread stays idle until its runtime ends instead of exiting: it was started as
     /// a worker, or it has started a child process. A child may have requested a signal for the end
-    /// of the *thread* that started it (`PR_SET_PDEATHSIG`). A thread that was a worker ends earlier
-    /// if a panic stops the worker pool, as workers do.
+    /// of the *thread* that started it (`PR_SET_PDEATHSIG`). A former worker ends earlier
+    /// if a panic stops the worker pool, because all workers end then.
     stays: Cell<bool>,
 }
 
