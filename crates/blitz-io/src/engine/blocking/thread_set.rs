@@ -423,7 +423,7 @@ impl<E, R> ThreadSet<E, R> {
     /// Returns how the sleep of a thread that was a worker ends at once because workers were
     /// released, or `None` if they were not (R3).
     pub(crate) fn check_release(&self) -> Option<ParkResult> {
-        // Acquire: pairs with the AcqRel in `release_workers`.
+        // Acquire: pairs with the AcqRel in `change`, by which `release_workers` marks the word.
         let now = self.word.load(Acquire);
         if now & RELEASED == 0 {
             return None;
