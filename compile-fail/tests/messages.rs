@@ -1,4 +1,4 @@
-//! What the compiler says to those who misuse a macro: at their own line, and with
+//! Tests that the compiler reports the misuse of a macro at the line of the misuse, and with
 //! what to do.
 //!
 //! Each file of `tests/fail` is one misuse, and the file beside it with the ending

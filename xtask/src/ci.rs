@@ -338,6 +338,8 @@ fn format() -> Vec<Command> {
         "bench/fork/dropin",
         "bench/mixed",
         "bench/mixed/ours",
+        "bench/programs",
+        "bench/programs/stock",
         "bench/preempt",
         "bench/fibers",
         "bench/queues",

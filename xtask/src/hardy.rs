@@ -361,7 +361,7 @@ fn toolchain() -> PathBuf {
     std::env::temp_dir().join("blitz-hardy/toolchain")
 }
 
-/// Creates the ordinary user, who may read all of the clone and write where tests write.
+/// Creates the ordinary user, with the right to read all of the clone and to write where tests write.
 fn make_user(clone: &Path) -> Outcome {
     let run = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);

@@ -62,10 +62,10 @@ const LOSERS: &[(&str, &str)] = &[
     ("runtime::enter::a_guard_dropped_out_of_order_panics_and_nothing_dangles", OUT_OF_ORDER),
     ("runtime::enter::guards_dropped_out_of_order_by_a_panic_do_not_abort", OUT_OF_ORDER),
     (
-        "runtime::hostile_builds::a_leaked_enter_guard_in_a_task_does_not_make_the_drop_of_the_runtime_panic",
+        "runtime::hostile::a_leaked_enter_guard_in_a_task_does_not_make_the_drop_of_the_runtime_panic",
         FORGETS,
     ),
-    ("runtime::hostile_builds::a_guard_that_ends_with_its_thread_aborts_nothing", FORGETS),
+    ("runtime::hostile::a_guard_that_ends_with_its_thread_aborts_nothing", FORGETS),
 ];
 
 const FORGETS: &str = "forgets a guard, and with it a reference to its runtime";

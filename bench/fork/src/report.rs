@@ -1,6 +1,6 @@
 //! The table of ratios, which are against several contenders.
 
-use harness::report::{Line, Run, plain};
+use harness::report::{Line, Run, cell, plain};
 
 /// Ratios of two contenders' medians: the column's head, and the two.
 const RATIOS: [(&str, &str, &str); 8] = [
@@ -43,10 +43,11 @@ pub(crate) fn table(run: &Run) -> String {
     let mut rows = vec![heads.map(str::to_owned).collect::<Vec<_>>()];
     for line in run.lines() {
         let mut cells = vec![format!("{} ({})", line.name(), line.unit), line.workers.to_string()];
-        cells.extend(names.iter().map(|name| cell(run.figure(&line, name))));
+        cells.extend(names.iter().map(|name| run.cell(&line, name, 3)));
         cells.extend(RATIOS.iter().map(|&(_, over, under)| ratio(run, &line, over, under)));
         cells.extend(CPU_RATIOS.iter().map(|&(_, over, under)| {
-            cell(run.cpu(&line, over).zip(run.cpu(&line, under)).map(|(over, under)| over / under))
+            let both = run.cpu(&line, over).zip(run.cpu(&line, under));
+            cell(both.map(|(over, under)| over / under), 3)
         }));
         rows.push(cells);
     }
@@ -61,29 +62,23 @@ fn ratio(run: &Run, line: &Line, over: &str, under: &str) -> String {
     let both = run.figure(line, over).zip(run.figure(&against, under));
     let ratio = both.map(|(over, under)| over / under);
     let mark = if ratio.is_some() && other.is_some() { " *" } else { "" };
-    cell(ratio) + mark
-}
-
-fn cell(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |value| format!("{value:.3}"))
+    cell(ratio, 3) + mark
 }
 
 #[cfg(test)]
 mod tests {
     use harness::Metric;
-    use harness::report::{Run, Sample};
+    use harness::check::{self, run};
+    use harness::report::Sample;
 
     use super::NOTE;
 
     fn sample(round: usize, contender: &'static str, row: &'static str, value: f64) -> Sample {
-        let outcome = Ok(vec![Metric::new("", "ns", value, None)]);
-        Sample { round, contender, row, workers: 1, outcome }
+        check::sample(round, contender, row, vec![Metric::new("", "ns", value, None)])
     }
 
     fn table(samples: Vec<Sample>) -> String {
-        let comparison = &crate::COMPARISON;
-        let (machine, contenders, how) = (Vec::new(), Vec::new(), String::new());
-        Run { comparison, machine, contenders, samples, how }.table()
+        run(&crate::COMPARISON, samples).table()
     }
 
     #[test]

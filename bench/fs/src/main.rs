@@ -30,7 +30,7 @@ static COMPARISON: Comparison = Comparison {
         .with_environment(&[("BLITZ_FS_INLINE", "never")])
         .only_when_named(),
         Contender::new(
-            "blitz-ring",
+            "blitz-uring",
             "the same with BLITZ_FS_INLINE=uring: reads at an offset by io_uring",
         )
         .by(Program::Blitz)
@@ -56,7 +56,7 @@ fn child(contender: &str, row: &str, workers: usize, budget: Duration) -> Option
     match contender {
         "tokio" | "tokio-again" => workloads::on_tokio(row, workers, budget),
         #[cfg(feature = "blitz")]
-        "blitz" | "blitz-threads" | "blitz-ring" => workloads::on_blitz(row, workers, budget),
+        "blitz" | "blitz-threads" | "blitz-uring" => workloads::on_blitz(row, workers, budget),
         "plain" => plain::run(row, budget),
         _ => None,
     }

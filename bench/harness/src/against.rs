@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::measure::median;
-use crate::report::{Line, Run, Sample};
+use crate::report::{Line, Run};
 
 /// The contender that ratios are against, and its second name.
 pub const NOISE: (&str, &str) = ("tokio", "tokio-again");
@@ -25,17 +25,24 @@ const COLUMNS: [&str; 9] = [
     "cpu ratio (blitz/tokio)",
 ];
 
+/// The columns of those that a comparison has only if it counts workers. One that does not has
+/// whole programs as contenders, and figures of its own for processor time.
+const COUNTED: [&str; 4] = ["workers", "smol", "go", "cpu ratio (blitz/tokio)"];
+
 /// Returns the table, as Markdown.
 pub fn table(run: &Run) -> String {
     let claims = run.comparison.claims;
+    let shown = |column: &str| run.comparison.counted.is_some() || !COUNTED.contains(&column);
     let extra: Vec<&str> =
         run.contenders.iter().filter(|it| it.only_when_named).map(|it| it.name).collect();
-    let mut rows = vec![COLUMNS.map(str::to_string).to_vec()];
+    let columns = COLUMNS.into_iter().filter(|column| shown(column));
+    let mut rows = vec![columns.map(str::to_string).collect::<Vec<_>>()];
     rows[0].extend(extra.iter().map(|name| name.to_string()));
     rows[0].extend(claims.map(|claims| claims.whose.to_string()));
     for line in run.lines() {
         let printed = Printed { run, line: &line };
-        let mut cells = printed.cells();
+        let cells = COLUMNS.into_iter().zip(printed.cells());
+        let mut cells: Vec<_> = cells.filter(|it| shown(it.0)).map(|it| it.1).collect();
         cells.extend(extra.iter().map(|name| printed.figure(name)));
         cells.extend(claims.map(|claims| claims.of(&line.name()).to_string()));
         rows.push(cells);
@@ -69,22 +76,9 @@ impl Printed<'_> {
         self.run.figure(self.line, contender)
     }
 
-    /// Returns the figure as printed; failures show even when other rounds succeeded.
     fn figure(&self, contender: &str) -> String {
-        let failed = |sample: &&Sample| sample.outcome.is_err();
-        let all = self.run.samples_of(self.line, contender).count();
-        let failures = self.run.samples_of(self.line, contender).filter(failed).count();
-        match self.wall(contender) {
-            None if all == 0 => "–".into(),
-            None => "FAILED".into(),
-            Some(value) => {
-                let figure = format!("{} {}", short(value), self.line.unit);
-                match failures {
-                    0 => figure,
-                    _ => format!("{figure} ({failures} of {all} FAILED)"),
-                }
-            }
-        }
+        let with_unit = |value| format!("{} {}", short(value), self.line.unit);
+        self.run.printed(self.line, contender, with_unit)
     }
 
     /// Returns Tokio's figure divided by ours, marked where noise could explain the difference.
@@ -166,7 +160,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::Printed;
-    use crate::check::run_of;
+    use crate::check::{run_of, uncounted};
     use crate::report::Run;
 
     fn cells(run: &Run) -> Vec<String> {
@@ -227,6 +221,15 @@ mod tests {
     fn a_row_without_any_figure_keeps_its_line() {
         let run = run_of(&[("tokio", &[None]), ("blitz", &[None])]);
         assert!(run.table().contains("FAILED"));
+    }
+
+    #[test]
+    fn a_comparison_that_counts_no_workers_has_no_columns_about_them() {
+        let run = uncounted(&[("tokio", &[Some(4.0)]), ("blitz", &[Some(2.0)])]);
+        let table = super::table(&run);
+        let words: Vec<&str> = table.split('|').map(str::trim).collect();
+        assert_eq!(words[1..6], ["row", "tokio", "blitz", "ratio (tokio/blitz)", "noise floor"]);
+        assert!(table.lines().last().is_some_and(|line| line.contains("| 2.00 ns |")), "{table}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::measure::Metric;
+use crate::report::{Run, Sample};
 use crate::{Comparison, Row};
 
 /// Checks that names are unique, and that rows are lacked by contenders that exist.
@@ -33,6 +34,23 @@ pub fn every_row_ends(rows: &[Row], run: impl Fn(&str, usize, Duration) -> Optio
             assert!(metrics.iter().all(|metric| metric.value.is_finite()), "{metrics:?}");
         }
     }
+}
+
+/// Returns the output of a child that succeeded, as tests of tables need it.
+pub fn sample(
+    round: usize,
+    contender: &'static str,
+    row: &'static str,
+    metrics: Vec<Metric>,
+) -> Sample {
+    Sample { round, contender, row, workers: 1, outcome: Ok(metrics) }
+}
+
+/// Returns a run with these samples and without a machine, as tests of tables need it.
+pub fn run(comparison: &'static Comparison, samples: Vec<Sample>) -> Run {
+    let measured = |name| samples.iter().any(|sample| sample.contender == name);
+    let contenders = comparison.contenders.iter().filter(|it| measured(it.name)).collect();
+    Run { comparison, machine: Vec::new(), contenders, samples, how: "by hand".into() }
 }
 
 #[cfg(test)]
@@ -79,14 +97,7 @@ mod example {
 
     /// Returns a run of the example with these contenders' rounds.
     pub fn run_of(all: &[(&'static str, &[Option<f64>])]) -> Run {
-        let known = EXAMPLE.contenders.iter();
-        Run {
-            comparison: &EXAMPLE,
-            machine: vec![("kernel", "one".into())],
-            contenders: known.filter(|it| all.iter().any(|(name, _)| *name == it.name)).collect(),
-            samples: all.iter().flat_map(|(name, values)| samples(name, values)).collect(),
-            how: "by hand".into(),
-        }
+        super::run(&EXAMPLE, all.iter().flat_map(|(name, values)| samples(name, values)).collect())
     }
 
     /// Returns the same of a comparison that does not count workers.

@@ -64,6 +64,10 @@ fn usage(comparison: &Comparison) -> String {
     let workers = comparison.counted.map_or(String::new(), |counted| {
         format!("  --workers N[,N]       numbers of {counted} (1,2)\n")
     });
+    let contenders = match comparison.contenders {
+        [] => String::new(),
+        _ => format!("  --contenders A[,B]    these contenders alone (see `{name} list`)\n"),
+    };
     let extra = |Extra { option, default, what }: &Extra| {
         format!("  {:<21} {what} ({default})\n", format!("{option} N"))
     };
@@ -76,8 +80,7 @@ usage: {name} run [options]   measure, print the table, record it
 options of run:
   --quick               few rounds, short batches, for a first look
   --only ROW[,ROW]      these rows alone
-  --contenders A[,B]    these contenders alone (see `{name} list`)
-{workers}{extras}  --rounds N            rounds for each row
+{contenders}{workers}{extras}  --rounds N            rounds for each row
   --out DIR             where the record goes (bench/record)
   --name NAME           the record's name behind the date ({name}, or {name}-quick)
   --no-record           print the table only"
@@ -90,7 +93,8 @@ fn list(comparison: &Comparison) -> String {
     let all = rows.iter().chain(&contenders);
     let width = all.map(|(name, _)| name.len()).max().unwrap_or(0).max(18);
     let mut text = String::new();
-    for (title, lines) in [("rows", rows), ("contenders", contenders)] {
+    let titled = [("rows", rows), ("contenders", contenders)];
+    for (title, lines) in titled.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         text.push_str(&format!("{title}:\n"));
         lines.iter().for_each(|(name, what)| text.push_str(&format!("  {name:<width$} {what}\n")));
     }

@@ -102,11 +102,10 @@ impl Field {
                 Err("build with the feature `blitz` to add it".to_string())
             }
             Program::This | Program::Blitz => Ok(self.this.clone()),
-            Program::Go => {
-                // All comparisons share one program.
-                let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sched/go");
+            Program::Go { folder } => {
+                let folder = Path::new(comparison.folder).join(folder);
                 let name = format!("{}-go", comparison.name);
-                let (program, version) = program::build_go(&source, ".", &name)?;
+                let (program, version) = program::build_go(&folder, &name)?;
                 self.go_version = Some(version);
                 Ok(program)
             }

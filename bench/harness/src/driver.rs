@@ -2,11 +2,13 @@
 //!
 //! Order: A B C, C B A, A B C, … for each row and worker count. A machine that gets
 //! slower for a minute, or warmer, then hits all contenders of a row alike; and none
-//! of them inherits another's heap, threads or page tables.
+//! of them inherits another's heap, threads or page tables. A comparison of [cases](crate::case)
+//! has the same order in one process.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::case::Case;
 use crate::contender::{Contender, Field};
 use crate::machine::{self, Use};
 use crate::plan::Plan;
@@ -72,13 +74,17 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: its figures mean nothing, use --release");
     }
+    let mut cases = cases(plan);
     let steps = steps(plan);
     for part in steps.chunk_by(|a, b| label(plan, a) == label(plan, b)) {
         let label = label(plan, &part[0]);
         eprintln!("{:>4} s  {label}", start.elapsed().as_secs());
         let use_before = Use::now();
         for step in part {
-            run.samples.extend(one_round(plan, &field, step, &mut remark));
+            run.samples.extend(match comparison.cases {
+                Some(_) => in_this_process(&mut cases, step),
+                None => by_children(plan, &field, step, &mut remark),
+            });
         }
         let others = Use::now().others_since(&use_before);
         if others > busiest.0 {
@@ -136,13 +142,33 @@ fn steps(plan: &Plan) -> Vec<Step> {
 /// Returns the name of the part of a run that a step belongs to.
 fn label(plan: &Plan, step: &Step) -> String {
     match plan.comparison.order {
+        Order::RowByRow if plan.comparison.counted.is_none() => step.row.name.to_owned(),
         Order::RowByRow => format!("{} w{}", step.row.name, step.workers),
         Order::RoundByRound => format!("round {} of {}", step.round + 1, plan.rounds(false)),
     }
 }
 
+/// Creates the cases of a plan's rows, ready to be measured.
+fn cases(plan: &Plan) -> Vec<Case> {
+    let mut cases = plan.comparison.cases.map_or(Vec::new(), |create| create());
+    cases.retain(|case| plan.rows.iter().any(|row| row.name == case.row));
+    cases.iter_mut().for_each(Case::warm_up);
+    cases
+}
+
+/// Measures each case of a row once.
+fn in_this_process(cases: &mut [Case], step: &Step) -> Vec<Sample> {
+    let cases = cases.iter_mut().filter(|case| case.row == step.row.name);
+    in_turns(cases, step.round).into_iter().map(|case| case.measure(step.round)).collect()
+}
+
 /// Measures each contender once. A remark replaces the one of an earlier trial.
-fn one_round(plan: &Plan, field: &Field, step: &Step, remark: &mut Option<String>) -> Vec<Sample> {
+fn by_children(
+    plan: &Plan,
+    field: &Field,
+    step: &Step,
+    remark: &mut Option<String>,
+) -> Vec<Sample> {
     let &Step { row, workers, round } = step;
     let has_row = |contender: &Contender| !row.lacks.contains(&contender.name);
     let able = field.contenders.iter().filter(|(contender, _)| has_row(contender));
@@ -163,10 +189,11 @@ fn one_round(plan: &Plan, field: &Field, step: &Step, remark: &mut Option<String
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, Step, in_turns, label, steps};
-    use crate::Comparison;
+    use super::{Order, Step, cases, in_this_process, in_turns, label, steps};
+    use crate::case::Case;
     use crate::check::EXAMPLE;
     use crate::plan::Plan;
+    use crate::{Comparison, Row};
 
     fn order(comparison: &'static Comparison) -> Vec<String> {
         let plan = Plan::parse(comparison, &["--rounds", "2", "--workers", "1"]).expect("right");
@@ -178,6 +205,26 @@ mod tests {
     fn every_second_round_runs_backwards() {
         assert_eq!(in_turns(["a", "b", "c"], 0), ["a", "b", "c"]);
         assert_eq!(in_turns(["a", "b", "c"], 1), ["c", "b", "a"]);
+    }
+
+    #[test]
+    fn cases_of_the_rows_that_were_named_take_turns() {
+        static CASES: Comparison = Comparison {
+            rows: &[Row::new("a", ""), Row::new("b", "")],
+            cases: Some(|| {
+                let all = [("a", "one"), ("b", "one"), ("a", "another")];
+                all.map(|(row, contender)| Case::new(row, contender, || 1.0)).into()
+            }),
+            ..Comparison::new("cases", "")
+        };
+        let plan = Plan::parse(&CASES, &["--only", "a"]).expect("right");
+        let mut cases = cases(&plan);
+        assert_eq!(cases.len(), 2);
+        let mut order = |round| {
+            let step = Step { row: &CASES.rows[0], workers: 1, round };
+            in_this_process(&mut cases, &step).iter().map(|it| it.contender).collect::<Vec<_>>()
+        };
+        assert_eq!((order(0), order(1)), (vec!["one", "another"], vec!["another", "one"]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub mod against;
 pub mod notifier;
+pub mod case;
 pub mod check;
 pub mod child;
 pub mod command;
@@ -20,6 +21,7 @@ pub mod row;
 
 use std::time::Duration;
 
+pub use crate::case::Case;
 pub use crate::command::{exit, main, words};
 pub use crate::contender::Contender;
 pub use crate::driver::{Order, Trial, in_turns};
@@ -44,7 +46,12 @@ pub struct Comparison {
     pub packages: &'static [&'static str],
     /// True if blitz-io is compiled in.
     pub has_blitz: bool,
+    /// The build profile, as the program's manifest has it.
+    pub profile: &'static str,
     pub child: Child,
+    /// Creates the cases of a comparison that needs no children: contenders, `child` and `trial` are
+    /// not used then.
+    pub cases: Option<fn() -> Vec<Case>>,
     /// The meaning of the numbers behind `--workers`; `None` if there is no such option. Without it
     /// the raw numbers have no column for it, and none for processor time.
     pub counted: Option<&'static str>,
@@ -78,7 +85,9 @@ impl Comparison {
             contenders: &[],
             packages: &[],
             has_blitz: true,
+            profile: "cargo's defaults (no LTO), debug = 1",
             child: |_, _, _, _| None,
+            cases: None,
             counted: Some("workers"),
             extras: &[],
             quick: Effort::QUICK,

@@ -16,7 +16,7 @@ pub fn describe(comparison: &Comparison, go: Option<&str>) -> Vec<(&'static str,
         ("tcp congestion control", setting("net/ipv4/tcp_congestion_control")),
         ("load average at start", load.split(' ').take(3).collect::<Vec<_>>().join(" ")),
         ("rustc", output("rustc", &["-vV"]).replace('\n', "; ")),
-        ("build", build()),
+        ("build", build(comparison)),
         ("contenders", contenders(comparison, go)),
         ("commit", commit()),
     ]
@@ -59,11 +59,10 @@ fn processor() -> String {
     )
 }
 
-fn build() -> String {
-    if cfg!(debug_assertions) {
-        "DEBUG: these figures mean nothing".into()
-    } else {
-        "release with cargo's defaults (no LTO), debug = 1, the system's allocator".into()
+fn build(comparison: &Comparison) -> String {
+    match cfg!(debug_assertions) {
+        true => "DEBUG: these figures mean nothing".into(),
+        false => format!("release with {}, the system's allocator", comparison.profile),
     }
 }
 

@@ -73,8 +73,8 @@ impl Plan {
                 "--no-record" => plan.out = None,
                 _ => {
                     let extra = comparison.extras.iter().position(|extra| extra.option == option);
-                    let place = extra.ok_or_else(unknown)?;
-                    plan.extras[place] = up_to_a_million(value()?)?;
+                    let index = extra.ok_or_else(unknown)?;
+                    plan.extras[index] = up_to_a_million(value()?)?;
                 }
             }
         }
@@ -122,15 +122,23 @@ impl Plan {
     /// # Panics
     /// Panics if the comparison does not list the option.
     pub fn extra(&self, option: &str) -> usize {
-        let place = self.comparison.extras.iter().position(|extra| extra.option == option);
-        self.extras[place.unwrap_or_else(|| panic!("{option} is not listed: add it to `extras`"))]
+        let index = self.comparison.extras.iter().position(|extra| extra.option == option);
+        self.extras[index.unwrap_or_else(|| panic!("{option} is not listed: add it to `extras`"))]
     }
 }
 
 /// Describes the method of a comparison in which each child measures one row.
 pub fn how(plan: &Plan, _: Option<&str>) -> String {
-    let (rounds, slow) = (plan.rounds(false), plan.rounds(true));
-    format!("{rounds} rounds ({slow} for slow rows), {} ms a child", plan.budget().as_millis())
+    format!("{}, {} ms a child", rounds(plan), plan.budget().as_millis())
+}
+
+/// Returns the number of rounds in words.
+pub fn rounds(plan: &Plan) -> String {
+    match (plan.rounds(false), plan.rounds(true)) {
+        (1, 1) => "1 round".into(),
+        (rounds, slow) if rounds == slow => format!("{rounds} rounds"),
+        (rounds, slow) => format!("{rounds} rounds ({slow} for slow rows)"),
+    }
 }
 
 fn positive(word: &str) -> Result<usize, String> {
@@ -164,7 +172,7 @@ fn contenders_named(
 
 #[cfg(test)]
 mod tests {
-    use super::Plan;
+    use super::{Plan, rounds};
     use crate::Comparison;
     use crate::check::EXAMPLE;
 
@@ -187,6 +195,14 @@ mod tests {
             assert!(Plan::parse(&EXAMPLE, &wrong).is_err(), "{wrong:?}");
         }
         assert!(Plan::parse(&EXAMPLE, &["--out"]).is_err());
+    }
+
+    #[test]
+    fn rounds_of_slow_rows_are_named_if_they_are_others() {
+        let words = |options: &[&str]| Plan::parse(&EXAMPLE, options).map(|plan| rounds(&plan));
+        assert_eq!(words(&["--quick"]), Ok("3 rounds (1 for slow rows)".into()));
+        assert_eq!(words(&["--rounds", "1"]), Ok("1 round".into()));
+        assert_eq!(words(&["--rounds", "2"]), Ok("2 rounds".into()));
     }
 
     #[test]

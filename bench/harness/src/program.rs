@@ -8,25 +8,25 @@ use std::process::Command;
 pub enum Program {
     /// The program that also drives the comparison.
     This,
-    /// The same, if blitz-io is compiled in.
+    /// The program that also drives the comparison, if blitz-io is compiled into it.
     Blitz,
-    /// The Go program of `bench/sched/go`, if `go` is on PATH.
-    Go,
+    /// A module of Go in a folder, given as seen from the comparison's own, if `go` is on PATH.
+    Go { folder: &'static str },
     /// A workspace below the comparison's own: its folder, and the name of its program. It has a
     /// lock file of its own, and so can have another version of a package.
     Beside { folder: &'static str, binary: &'static str },
 }
 
-/// Builds the Go program in the folder `source` under the name `name`, beside this program. `what`
-/// is what `go build` is given: a package or a file. Also returns the version of Go.
-pub fn build_go(source: &Path, what: &str, name: &str) -> Result<(PathBuf, String), String> {
+/// Builds the module of Go in `folder` under the name `name`, beside this program. Also returns the
+/// version of Go.
+pub fn build_go(folder: &Path, name: &str) -> Result<(PathBuf, String), String> {
     let version = Command::new("go").arg("version").output();
     let version = version.map_err(|_| "there is no `go` on PATH".to_string())?;
     let version = String::from_utf8_lossy(&version.stdout).trim().replace("go version ", "");
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = this.with_file_name(name);
     let mut build = Command::new("go");
-    build.args(["build", "-o"]).arg(&program).arg(what).current_dir(source);
+    build.args(["build", "-o"]).arg(&program).arg(".").current_dir(folder);
     match build.output() {
         Ok(built) if built.status.success() => Ok((program, version)),
         Ok(built) => Err(format!("go build: {}", String::from_utf8_lossy(&built.stderr).trim())),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Comparison;
 use crate::contender::Contender;
-use crate::measure::{Metric, median};
+use crate::measure::{Metric, median, quartile};
 
 /// The output of one child.
 pub struct Sample {
@@ -85,6 +85,38 @@ impl Run {
     /// Returns the median over rounds of a contender's figure.
     pub fn figure(&self, line: &Line, contender: &str) -> Option<f64> {
         median_of(self.values(line, contender, |metric| Some(metric.value)))
+    }
+
+    /// Returns the lower quartile, the median and the upper quartile over rounds of a contender's
+    /// figure. Each of them is the figure of one round.
+    pub fn quartiles(&self, line: &Line, contender: &str) -> Option<[f64; 3]> {
+        let mut values = self.values(line, contender, |metric| Some(metric.value));
+        (!values.is_empty()).then(|| [1, 2, 3].map(|quarters| quartile(&mut values, quarters)))
+    }
+
+    /// Returns the median over rounds of a contender's figure as `format` prints it, or a dash if
+    /// there is none. Failures show even when other rounds succeeded.
+    pub fn printed(&self, line: &Line, contender: &str, format: impl Fn(f64) -> String) -> String {
+        let failed = |sample: &&Sample| sample.outcome.is_err();
+        let all = self.samples_of(line, contender).count();
+        let failures = self.samples_of(line, contender).filter(failed).count();
+        match (self.figure(line, contender), failures) {
+            (None, 0) => "–".into(),
+            (None, _) => "FAILED".into(),
+            (Some(value), 0) => format(value),
+            (Some(value), _) => format!("{} ({failures} of {all} FAILED)", format(value)),
+        }
+    }
+
+    /// Returns the median over rounds of a contender's figure with so many digits after the point.
+    pub fn cell(&self, line: &Line, contender: &str, digits: usize) -> String {
+        self.printed(line, contender, |value| cell(Some(value), digits))
+    }
+
+    /// Returns the contenders of a row, in the order in which its first round measured them.
+    pub fn contenders_of(&self, row: &str) -> Vec<&'static str> {
+        let first = self.samples.iter().filter(|sample| (sample.row, sample.round) == (row, 0));
+        first.map(|sample| sample.contender).collect()
     }
 
     /// Returns the median over rounds of the processor time of an operation.
@@ -211,6 +243,11 @@ fn median_of(mut values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| median(&mut values))
 }
 
+/// Returns a number as it stands in a table, or a dash.
+pub fn cell(value: Option<f64>, digits: usize) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
 /// Returns a table as Markdown, a line of text for each row.
 pub fn plain(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
@@ -266,6 +303,28 @@ mod tests {
         let run = Run { samples, ..run_of(&[]) };
         let names: Vec<String> = run.lines().iter().map(Line::name).collect();
         assert_eq!(names, ["b.p50", "b.p99", "a"]);
+    }
+
+    #[test]
+    fn a_cell_shows_failures_and_what_was_not_measured() {
+        let run = run_of(&[
+            ("tokio", &[Some(1.0), None, Some(3.0)]),
+            ("blitz", &[None]),
+            ("smol", &[Some(0.5)]),
+        ]);
+        let line = &run.lines()[0];
+        let cells = ["tokio", "blitz", "smol", "go"].map(|name| run.cell(line, name, 1));
+        assert_eq!(cells, ["2.0 (1 of 3 FAILED)", "FAILED", "0.5", "–"]);
+        assert_eq!(run.contenders_of("a"), ["tokio", "blitz", "smol"]);
+        assert!(run.contenders_of("b").is_empty());
+    }
+
+    #[test]
+    fn quartiles_are_over_rounds() {
+        let run = run_of(&[("tokio", &[Some(3.0), Some(1.0), None, Some(2.0)])]);
+        let line = &run.lines()[0];
+        assert_eq!(run.quartiles(line, "tokio"), Some([1.0, 2.0, 2.0]));
+        assert_eq!(run.quartiles(line, "blitz"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The table of factors by which contenders are better than `stock`.
 
-use harness::report::{Run, plain};
+use harness::report::{Run, cell, plain};
 
 /// The note that explains the table.
 const NOTE: &str = "Medians over rounds. Latencies and processor time are better if they are \
@@ -25,7 +25,7 @@ pub(crate) fn table(run: &Run) -> String {
     for line in run.lines() {
         let figure = |contender: &str| run.figure(&line, contender);
         let mut cells = vec![format!("{} ({})", line.name(), line.unit)];
-        cells.extend(names.iter().map(|name| cell(figure(name), 1)));
+        cells.extend(names.iter().map(|name| run.cell(&line, name, 1)));
         cells.extend(ratios.clone().map(|contender| {
             let both = figure(contender).zip(figure("stock"));
             cell(both.map(|(figure, than)| better(&line.unit, figure, than)), 3)
@@ -35,31 +35,20 @@ pub(crate) fn table(run: &Run) -> String {
     format!("{}\n{NOTE}\n", plain(&rows))
 }
 
-fn cell(value: Option<f64>, digits: usize) -> String {
-    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
-}
-
 #[cfg(test)]
 mod tests {
     use harness::Metric;
-    use harness::report::{Run, Sample};
+    use harness::check::{run, sample};
 
     #[test]
     fn above_one_is_better_whatever_the_unit() {
-        let sample = |contender, us, rate| Sample {
-            round: 0,
-            contender,
-            row: "mixed",
-            workers: 1,
-            outcome: Ok(vec![
-                Metric::new("p99", "us", us, None),
-                Metric::new("sorts", "/s", rate, None),
-            ]),
+        let mixed = |contender, us, rate| {
+            let metrics = [("p99", "us", us), ("sorts", "/s", rate)];
+            let metric = |(name, unit, value)| Metric::new(name, unit, value, None);
+            sample(0, contender, "mixed", metrics.map(metric).into())
         };
-        let samples = vec![sample("stock", 200.0, 20.0), sample("blitz", 100.0, 30.0)];
-        let comparison = &crate::COMPARISON;
-        let (machine, contenders, how) = (Vec::new(), Vec::new(), String::new());
-        let table = Run { comparison, machine, contenders, samples, how }.table();
+        let samples = vec![mixed("stock", 200.0, 20.0), mixed("blitz", 100.0, 30.0)];
+        let table = run(&crate::COMPARISON, samples).table();
         assert!(table.contains("| mixed.p99 (us) | 200.0 | – | 100.0 | – | 2.000 |"), "{table}");
         assert!(table.contains("| mixed.sorts (/s) | 20.0 | – | 30.0 | – | 1.500 |"), "{table}");
     }

@@ -183,8 +183,8 @@ impl<E: End> Loop<E> {
         }
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         while all.left.load(SeqCst) > 0 {
-            for place in wait(epoll, &mut events) {
-                let Some((end, is_client, left)) = ends.get_mut(place) else { continue };
+            for token in wait(epoll, &mut events) {
+                let Some((end, is_client, left)) = ends.get_mut(token) else { continue };
                 match end.read(&mut message) {
                     Ok(count) => assert_eq!(count, MESSAGE, "a message comes whole"),
                     // The first event of a connection comes before there is anything to read.
@@ -197,7 +197,7 @@ impl<E: End> Loop<E> {
                     *left -= 1;
                     if *left == 0 {
                         if all.left.fetch_sub(1, SeqCst) == 1 {
-                            all.notifiers.iter().for_each(|notifier| ring(notifier));
+                            all.notifiers.iter().for_each(|notifier| notify(notifier));
                         }
                         continue;
                     }
@@ -209,16 +209,16 @@ impl<E: End> Loop<E> {
 }
 
 /// Causes an event for the threads that watch the eventfd; it is never read.
-fn ring(notifier: &OwnedFd) {
+fn notify(notifier: &OwnedFd) {
     let one = 1_u64.to_ne_bytes();
     // SAFETY: the eight bytes live during the call.
     let written = unsafe { libc::write(notifier.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-    assert_eq!(written, 8, "cannot ring: {}", io::Error::last_os_error());
+    assert_eq!(written, 8, "cannot notify: {}", io::Error::last_os_error());
 }
 
-fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, place: u64) {
+fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, token: u64) {
     let interest = libc::EPOLLIN | libc::EPOLLET;
-    let mut event = libc::epoll_event { events: interest as u32, u64: place };
+    let mut event = libc::epoll_event { events: interest as u32, u64: token };
     // SAFETY: both descriptors are open, and the event lives during the call.
     let failed = unsafe {
         libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)

@@ -101,8 +101,8 @@ macro_rules! timers {
             let begin = Instant::now() + Duration::from_millis(400);
             let sleeper = |number: usize| {
                 // Deadlines in scattered order, so that no contender profits from their order.
-                let place = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % SPAN_NS;
-                let deadline = begin + Duration::from_nanos(place);
+                let offset = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % SPAN_NS;
+                let deadline = begin + Duration::from_nanos(offset);
                 spawn(async move {
                     sleep_until(time::Instant::from_std(deadline)).await;
                     late_ns(deadline)

@@ -1,6 +1,9 @@
 // A clock beside goroutines that do not let go: the rows of ../src/workload.rs that Go can have.
 //
-// usage: preempt-go <hogs> <milliseconds at a time> <computes|sleeps> <milliseconds in all>
+// Usage, as for the Rust children: preempt-go --child go ROW WORKERS BUDGET_MS
+//
+// The rows set the number of workers themselves. The work of the hogs is not counted, because their
+// loop is another compiler's.
 package main
 
 import (
@@ -16,16 +19,29 @@ import (
 
 const tick = time.Millisecond
 
+const workers = 2
+
+// The load of a row: goroutines that run for so long without yielding.
+type load struct {
+	hogs   int
+	long   time.Duration
+	sleeps bool
+}
+
+var loads = map[string]load{
+	"none":   {0, 100 * time.Millisecond, false},
+	"2x100":  {2, 100 * time.Millisecond, false},
+	"8x100":  {8, 100 * time.Millisecond, false},
+	"8x1000": {8, 1000 * time.Millisecond, false},
+	"sleeps": {8, 100 * time.Millisecond, true},
+}
+
 // What the compiler must not leave out.
 var sink uint64
 
-func number(place int) int {
-	value, err := strconv.Atoi(os.Args[place])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	return value
+func fail(message string) {
+	fmt.Fprintln(os.Stderr, message)
+	os.Exit(1)
 }
 
 // One turn of a hog. A sleep is the system's, which holds the thread: Go's own would not.
@@ -47,22 +63,27 @@ func turn(long time.Duration, sleeps bool) uint64 {
 }
 
 func main() {
-	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "preempt-go <hogs> <milliseconds> <computes|sleeps> <milliseconds in all>")
-		os.Exit(1)
+	if len(os.Args) != 6 || os.Args[1] != "--child" {
+		fail("usage: preempt-go --child go ROW WORKERS BUDGET_MS")
 	}
-	runtime.GOMAXPROCS(2)
-	hogs, sleeps := number(1), os.Args[3] == "sleeps"
-	long := time.Duration(number(2)) * time.Millisecond
-	end := time.Now().Add(time.Duration(number(4)) * time.Millisecond)
+	row, known := loads[os.Args[3]]
+	if !known {
+		fail("no row " + os.Args[3])
+	}
+	budgetMs, err := strconv.Atoi(os.Args[5])
+	if err != nil {
+		fail("not a number of milliseconds: " + os.Args[5])
+	}
+	runtime.GOMAXPROCS(workers)
+	end := time.Now().Add(time.Duration(budgetMs) * time.Millisecond)
 	var all sync.WaitGroup
-	sums := make([]uint64, hogs)
-	for hog := 0; hog < hogs; hog++ {
+	sums := make([]uint64, row.hogs)
+	for hog := 0; hog < row.hogs; hog++ {
 		all.Add(1)
 		go func(sum *uint64) {
 			defer all.Done()
 			for time.Now().Before(end) {
-				*sum ^= turn(long, sleeps)
+				*sum ^= turn(row.long, row.sleeps)
 				runtime.Gosched()
 			}
 		}(&sums[hog])
@@ -85,16 +106,31 @@ func main() {
 		sink ^= sum
 	}
 	if len(times) == 0 {
-		fmt.Fprintln(os.Stderr, "the clock has not ticked")
-		os.Exit(1)
+		fail("the clock has not ticked")
 	}
 	sort.Slice(times, func(a, b int) bool { return times[a] < times[b] })
-	at := func(share float64) float64 {
-		return times[int(float64(len(times)-1)*share)].Seconds() * 1e3
-	}
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		panic(err)
+		fail(err.Error())
 	}
-	fmt.Printf("p50 %v\np90 %v\np99 %v\nmax %v\nwork 0\nthreads %v\n", at(0.5), at(0.9), at(0.99), at(1), len(threads))
+	metric("p50", "ms", percentile(times, 50))
+	metric("p90", "ms", percentile(times, 90))
+	metric("p99", "ms", percentile(times, 99))
+	metric("max", "ms", percentile(times, 100))
+	metric("threads", "threads", float64(len(threads)))
+}
+
+// percentile returns, in milliseconds, the smallest of the sorted times that so many per cent of
+// them do not exceed.
+func percentile(times []time.Duration, percent int) float64 {
+	rank := (len(times)*percent + 99) / 100
+	if rank < 1 {
+		rank = 1
+	}
+	return times[rank-1].Seconds() * 1e3
+}
+
+// metric prints the line that the driver reads; there is no processor time.
+func metric(name, unit string, value float64) {
+	fmt.Printf("metric %s %s %.3f -\n", name, unit, value)
 }

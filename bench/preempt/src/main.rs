@@ -1,153 +1,77 @@
 //! A clock that ticks every millisecond beside tasks that do not yield.
 //!
-//! `preempt run [--rounds n] [--only row,row]` starts itself once for each row, contender and
-//! round, in the order A B C C B A, and prints the medians over the rounds. `preempt one row
-//! contender` is such a child: it prints its figures, one `name value` a line.
+//! `preempt run` is the driver; it starts itself as `preempt --child` for each figure, and the
+//! program in `go/`. ../README.md says how to run it, how to read it, and why it is done this way.
 //!
 //! Every deadline of a fixed schedule counts: a clock that is 50 ms late has missed fifty ticks,
 //! and each of them is a figure. The hogs' own work is counted, too, so that a contender which is
 //! in time because its hogs stand still shows it there.
 
-mod figures;
+mod report;
 mod workload;
 
-use std::{
-    collections::BTreeMap,
-    env,
-    path::{Path, PathBuf},
-    process::{Command, ExitCode},
-    time::Duration,
+use std::process::ExitCode;
+use std::time::Duration;
+
+use harness::program::Program;
+use harness::{Comparison, Contender, Effort, Metric, Row};
+
+static COMPARISON: Comparison = Comparison {
+    rows: &ROWS,
+    contenders: &[
+        Contender::new("threads", "a thread for each task; what the hogs' work is against"),
+        Contender::new("blitz", "blitz-io as it is"),
+        Contender::new("blitz-off", "blitz-io without preemption"),
+        Contender::new("tokio", "as #[tokio::main] builds it"),
+        // Its hogs' work is not counted, because its loop is another compiler's.
+        Contender::new("go", "go/main.go (only with `go` on PATH)")
+            .by(Program::Go { folder: "go" }),
+    ],
+    packages: &["tokio"],
+    child,
+    counted: None,
+    // Of a child's time a quick run needs several turns of a hog, a full one also two turns of
+    // those that take a second.
+    quick: Effort { rounds: 1, slow_rounds: 1, budget: Duration::from_millis(500) },
+    full: Effort { rounds: 5, slow_rounds: 5, budget: Duration::from_millis(2000) },
+    noise: None,
+    table: report::table,
+    intro: report::INTRO,
+    ..Comparison::new("preempt", env!("CARGO_MANIFEST_DIR"))
 };
 
-use harness::in_turns;
-
-use self::{
-    figures::{Figures, median},
-    workload::{CONTENDERS, GO, ROWS, Row},
-};
+const ROWS: [Row; 7] = [
+    Row::new("none", "no hogs: what the clock alone is late by"),
+    Row::new("2x100", "2 tasks that compute for 100 ms at a time"),
+    Row::new("8x100", "8 tasks that compute for 100 ms at a time"),
+    // Without preemption the clock does not tick once, which is known without measuring it.
+    Row::new("8x1000", "8 tasks that compute for a second at a time")
+        .lacked_by(&["blitz-off", "tokio"]),
+    Row::new("sleeps", "8 tasks in std::thread::sleep for 100 ms at a time"),
+    Row::new(
+        "own-slot",
+        "a task blocks on one that is next in the queue of its only worker; up to a second",
+    )
+    .lacked_by(&["threads", "go"]),
+    // Without preemption they take 50 s, one after the other on two workers, which is known without
+    // measuring it.
+    Row::new("200-sleeps", "200 tasks in std::thread::sleep for 500 ms: until all are through")
+        .lacked_by(&["blitz-off", "tokio", "go"]),
+];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["one", row, contender] => one(row, contender),
-        ["run", rest @ ..] => run(rest),
-        _ => {
-            eprintln!("preempt run [--rounds n] [--only row,row] | preempt one <row> <contender>");
-            for row in ROWS {
-                eprintln!("  {:12} {}", row.name, row.what);
-            }
-            ExitCode::FAILURE
-        }
+    harness::main(&COMPARISON)
+}
+
+fn child(contender: &str, row: &str, _: usize, budget: Duration) -> Option<Vec<Metric>> {
+    workload::measure(contender, workload::load(row)?, budget)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn row_names_are_unique_and_each_row_has_a_load() {
+        harness::check::names(&crate::COMPARISON);
+        assert!(crate::ROWS.iter().all(|row| crate::workload::load(row.name).is_some()));
     }
-}
-
-fn one(row: &str, contender: &str) -> ExitCode {
-    let Some(row) = ROWS.iter().find(|known| known.name == row) else {
-        eprintln!("preempt: there is no row `{row}`");
-        return ExitCode::FAILURE;
-    };
-    match workload::measure(row, contender) {
-        Ok(figures) => {
-            figures.print();
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("preempt: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(options: &[&str]) -> ExitCode {
-    let mut rounds = 5;
-    let mut only: Option<Vec<&str>> = None;
-    for pair in options.chunks(2) {
-        match pair {
-            ["--rounds", count] => match count.parse() {
-                Ok(count) => rounds = count,
-                Err(_) => return complain(&format!("`{count}` is no number of rounds")),
-            },
-            ["--only", rows] => only = Some(rows.split(',').collect()),
-            _ => return complain(&format!("what is `{}`?", pair.join(" "))),
-        }
-    }
-    let go = build_go();
-    match &go {
-        Ok((_, version)) => println!("Go: {version}\n"),
-        Err(why) => println!("Go: skipped: {why}\n"),
-    }
-    println!("| row | contender | p50 ms | p90 ms | p99 ms | max ms | hogs' work | threads |");
-    println!("|---|---|---|---|---|---|---|---|");
-    let mut failed = false;
-    for row in ROWS.iter().filter(|row| only.as_ref().is_none_or(|only| only.contains(&row.name))) {
-        let mut all: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
-        for round in 0..rounds {
-            // The contender that comes first in one round comes last in the next.
-            let able = CONTENDERS.into_iter().filter(|contender| row.has(contender));
-            for contender in in_turns(able, round) {
-                let measured = match (contender, &go) {
-                    (GO, Ok((program, _))) => on_go(program, row),
-                    (GO, Err(_)) => continue,
-                    _ => child(row.name, contender),
-                };
-                match measured {
-                    Ok(figures) => all.entry(contender).or_default().push(figures),
-                    Err(error) => {
-                        eprintln!("preempt: {} on {contender}: {error}", row.name);
-                        failed = true;
-                    }
-                }
-            }
-        }
-        let work = |figures: &Vec<Figures>| median(figures, |figures| figures.work);
-        let plain = all.get("threads").map_or(0.0, work);
-        for contender in CONTENDERS {
-            let Some(figures) = all.get(contender) else { continue };
-            let of = |pick: fn(&Figures) -> f64| median(figures, pick);
-            println!(
-                "| {} | {contender} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} |",
-                row.name,
-                of(|figures| figures.p50),
-                of(|figures| figures.p90),
-                of(|figures| figures.p99),
-                of(|figures| figures.max),
-                match work(figures) {
-                    done if plain > 0.0 && contender != GO => format!("{:.3}", done / plain),
-                    _ => "-".to_owned(),
-                },
-                of(|figures| figures.threads),
-            );
-        }
-    }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-fn complain(text: &str) -> ExitCode {
-    eprintln!("preempt: {text}");
-    ExitCode::FAILURE
-}
-
-/// Builds the program in `go/` beside this one; also returns the version of Go.
-fn build_go() -> Result<(PathBuf, String), String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go");
-    harness::program::build_go(&source, "main.go", "preempt-go")
-}
-
-fn on_go(program: &Path, row: &Row) -> Result<Figures, String> {
-    let words = row.words_for_go().ok_or("there is no such row in Go")?;
-    figures_of(Command::new(program).args(words))
-}
-
-fn child(row: &str, contender: &str) -> Result<Figures, String> {
-    let own = env::current_exe().map_err(|error| error.to_string())?;
-    figures_of(Command::new(own).args(["one", row, contender]))
-}
-
-/// The time limit of a child: several times what the longest row takes.
-const TIME_OUT: Duration = Duration::from_secs(300);
-
-fn figures_of(command: &mut Command) -> Result<Figures, String> {
-    let (text, _) = harness::child::output(command, TIME_OUT)?;
-    Figures::parse(&text)
 }

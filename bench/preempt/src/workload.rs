@@ -13,23 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::figures::Figures;
+use harness::Metric;
+use harness::measure::percentile;
 
-/// The time for which the clock ticks, and below its interval.
-const ALL: Duration = Duration::from_secs(2);
+/// The interval of the clock.
 const TICK: Duration = Duration::from_millis(1);
 
-pub(crate) const WORKERS: usize = 2;
-
-/// A row of the table.
-pub(crate) struct Row {
-    pub(crate) name: &'static str,
-    pub(crate) what: &'static str,
-    load: Load,
-}
+const WORKERS: usize = 2;
 
 /// The load of a row.
-enum Load {
+#[derive(Clone, Copy)]
+pub(crate) enum Load {
     /// The clock, beside `hogs` tasks that run for `long` without yielding.
     Clock { hogs: usize, long: Duration, sleeps: bool },
     /// A task on the only worker blocks its thread until another one has run, which it spawned just
@@ -39,78 +33,27 @@ enum Load {
     Sleepers { tasks: usize, long: Duration },
 }
 
-const fn clock(hogs: usize, millis: u64, sleeps: bool) -> Load {
-    Load::Clock { hogs, long: Duration::from_millis(millis), sleeps }
-}
-
 /// The longest time that a task waits for another task that needs its worker.
 const LIMIT: Duration = Duration::from_secs(1);
 /// The number of repetitions; fewer where each takes the limit.
 const TIMES: usize = 41;
 
-pub(crate) const ROWS: [Row; 7] = [
-    Row {
-        name: "none",
-        what: "no hogs: what the clock alone is late by",
-        load: clock(0, 100, false),
-    },
-    Row {
-        name: "2x100",
-        what: "2 tasks that compute for 100 ms at a time",
-        load: clock(2, 100, false),
-    },
-    Row {
-        name: "8x100",
-        what: "8 tasks that compute for 100 ms at a time",
-        load: clock(8, 100, false),
-    },
-    Row {
-        name: "8x1000",
-        what: "8 tasks that compute for a second at a time",
-        load: clock(8, 1000, false),
-    },
-    Row {
-        name: "sleeps",
-        what: "8 tasks in std::thread::sleep for 100 ms at a time",
-        load: clock(8, 100, true),
-    },
-    Row {
-        name: "own-slot",
-        what: "a task blocks on one that is next in the queue of its only worker; up to a second",
-        load: Load::OwnSlot,
-    },
-    Row {
-        name: "200-sleeps",
-        what: "200 tasks in std::thread::sleep for 500 ms: until all are through",
-        load: Load::Sleepers { tasks: 200, long: Duration::from_millis(500) },
-    },
-];
-
-/// All contenders.
-pub(crate) const CONTENDERS: [&str; 5] = ["threads", "blitz", "blitz-off", "tokio", GO];
-
-/// The program in `go/`, if there is a `go` on PATH. Its hogs' work is not counted, because its
-/// loop is another compiler's.
-pub(crate) const GO: &str = "go";
-
-impl Row {
-    /// Returns the arguments for the program in `go/`, if it has this row.
-    pub(crate) fn words_for_go(&self) -> Option<[String; 4]> {
-        let Load::Clock { hogs, long, sleeps } = self.load else { return None };
-        let does = if sleeps { "sleeps" } else { "computes" };
-        let (long, all) = (long.as_millis().to_string(), ALL.as_millis().to_string());
-        Some([hogs.to_string(), long, does.to_owned(), all])
-    }
-
-    /// Returns true if the contender takes part here. Without preemption 200 sleeps take 50 s, one
-    /// after the other on two workers, which is known without measuring it.
-    pub(crate) fn has(&self, contender: &str) -> bool {
-        match self.load {
-            Load::Clock { .. } => true,
-            Load::OwnSlot => !matches!(contender, "threads" | GO),
-            Load::Sleepers { .. } => matches!(contender, "threads" | "blitz"),
-        }
-    }
+/// Returns the load of a row; `go/main.go` has the same.
+pub(crate) fn load(row: &str) -> Option<Load> {
+    let clock = |hogs, millis, sleeps| {
+        let long = Duration::from_millis(millis);
+        Load::Clock { hogs, long, sleeps }
+    };
+    Some(match row {
+        "none" => clock(0, 100, false),
+        "2x100" => clock(2, 100, false),
+        "8x100" => clock(8, 100, false),
+        "8x1000" => clock(8, 1000, false),
+        "sleeps" => clock(8, 100, true),
+        "own-slot" => Load::OwnSlot,
+        "200-sleeps" => Load::Sleepers { tasks: 200, long: Duration::from_millis(500) },
+        _ => return None,
+    })
 }
 
 /// The state that the hogs share.
@@ -144,42 +87,60 @@ impl Work {
     }
 }
 
-pub(crate) fn measure(row: &Row, contender: &str) -> Result<Figures, String> {
+/// Measures a load on a contender; a clock ticks for `budget`.
+pub(crate) fn measure(contender: &str, load: Load, budget: Duration) -> Option<Vec<Metric>> {
     let over = Arc::new(AtomicBool::new(false));
     let threads = watch_threads(over.clone());
-    let (late, work) = match row.load {
+    let (late, work) = match load {
         Load::Clock { hogs, long, sleeps } => {
-            let work = Work { done: Arc::default(), long, sleeps, end: Instant::now() + ALL };
+            let work = Work { done: Arc::default(), long, sleeps, end: Instant::now() + budget };
             let late = match contender {
                 "threads" => on_threads(hogs, &work),
-                "blitz" | "blitz-off" => on_blitz(hogs, &work, blitz(contender, WORKERS)?)?,
-                "tokio" => on_tokio(hogs, &work)?,
-                other => return Err(format!("there is no contender `{other}`")),
+                "blitz" | "blitz-off" => on_blitz(hogs, &work, blitz(contender, WORKERS)),
+                "tokio" => on_tokio(hogs, &work),
+                _ => return None,
             };
             (late, work.done.load(Relaxed))
         }
-        Load::OwnSlot => (own_slot(contender)?, 0),
-        Load::Sleepers { tasks, long } => (vec![sleepers(tasks, long, contender)?], 0),
+        Load::OwnSlot => (own_slot(contender), 0),
+        Load::Sleepers { tasks, long } => (vec![sleepers(tasks, long, contender)], 0),
     };
     over.store(true, Relaxed);
-    Figures::new(late, work, threads.join().map_err(|_| "cannot count threads")?)
+    Some(metrics(&late, work, threads.join().expect("it only counts")))
 }
 
-fn blitz(contender: &str, workers: usize) -> Result<blitz_io::runtime::Runtime, String> {
+/// Returns lateness in milliseconds, the hogs' work in turns of their loop, and the maximum of
+/// threads.
+fn metrics(late: &[Duration], work: u64, threads: usize) -> Vec<Metric> {
+    assert!(!late.is_empty(), "the clock has not ticked");
+    let mut late: Vec<f64> = late.iter().map(|late| late.as_secs_f64() * 1e3).collect();
+    let mut at = |name, percent| Metric::new(name, "ms", percentile(&mut late, percent), None);
+    vec![
+        at("p50", 50),
+        at("p90", 90),
+        at("p99", 99),
+        at("max", 100),
+        Metric::new("work", "turns", work as f64, None),
+        Metric::new("threads", "threads", threads as f64, None),
+    ]
+}
+
+fn blitz(contender: &str, workers: usize) -> blitz_io::runtime::Runtime {
     use blitz_io::runtime::{Builder, Preemption};
     let preemption = if contender == "blitz" { Preemption::new() } else { Preemption::disabled() };
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(workers).preemption(preemption).enable_all();
-    builder.build().map_err(|error| error.to_string())
+    builder.build().expect("the system has threads and descriptors for a runtime")
 }
 
-fn tokio(workers: usize) -> Result<tokio::runtime::Runtime, String> {
+fn tokio(workers: usize) -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(workers).enable_all().build().map_err(|error| error.to_string())
+    let runtime = builder.worker_threads(workers).enable_all().build();
+    runtime.expect("the system has threads and descriptors for a runtime")
 }
 
 /// Returns how long the task was blocked, each time.
-fn own_slot(contender: &str) -> Result<Vec<Duration>, String> {
+fn own_slot(contender: &str) -> Vec<Duration> {
     macro_rules! once {
         ($runtime:ident, $on:expr) => {{
             let task = $on.spawn(async {
@@ -192,33 +153,35 @@ fn own_slot(contender: &str) -> Result<Vec<Duration>, String> {
                 let _ = told.recv_timeout(LIMIT);
                 began.elapsed()
             });
-            $on.block_on(task).map_err(|error| error.to_string())
+            $on.block_on(task).expect("the task does not panic")
         }};
     }
     let times = if contender == "blitz" { TIMES } else { 3 };
     if contender == "tokio" {
-        let runtime = tokio(1)?;
+        let runtime = tokio(1);
         return (0..times).map(|_| once!(tokio, runtime)).collect();
     }
     // A new runtime for each, because a runtime remembers a task that was caught.
-    (0..times).map(|_| blitz(contender, 1).and_then(|runtime| once!(blitz_io, runtime))).collect()
+    let on_blitz = |_| {
+        let runtime = blitz(contender, 1);
+        once!(blitz_io, runtime)
+    };
+    (0..times).map(on_blitz).collect()
 }
 
-fn sleepers(tasks: usize, long: Duration, contender: &str) -> Result<Duration, String> {
+fn sleepers(tasks: usize, long: Duration, contender: &str) -> Duration {
     let began = Instant::now();
     if contender == "threads" {
         let threads: Vec<_> =
             (0..tasks).map(|_| thread::spawn(move || thread::sleep(long))).collect();
         threads.into_iter().for_each(|thread| thread.join().expect("it sleeps"));
-        return Ok(began.elapsed());
+        return began.elapsed();
     }
-    let runtime = blitz(contender, WORKERS)?;
+    let runtime = blitz(contender, WORKERS);
     let tasks: Vec<_> =
         (0..tasks).map(|_| runtime.spawn(async move { thread::sleep(long) })).collect();
-    for task in tasks {
-        runtime.block_on(task).map_err(|error| error.to_string())?;
-    }
-    Ok(began.elapsed())
+    tasks.into_iter().for_each(|task| runtime.block_on(task).expect("it sleeps"));
+    began.elapsed()
 }
 
 /// Samples the number of threads of the process, and returns the maximum.
@@ -281,45 +244,35 @@ async fn hog<Y: Future<Output = ()>>(work: Work, yields: fn() -> Y) {
     }
 }
 
-fn on_blitz(
-    hogs: usize,
-    work: &Work,
-    runtime: blitz_io::runtime::Runtime,
-) -> Result<Vec<Duration>, String> {
-    let hogs: Vec<_> =
-        (0..hogs).map(|_| runtime.spawn(hog(work.clone(), blitz_io::task::yield_now))).collect();
-    let end = work.end;
-    let clock = runtime.spawn(async move {
-        let mut clock = Clock::new(end);
-        while let Some(due) = clock.next() {
-            blitz_io::time::sleep_until(due.into()).await;
-        }
-        clock.late
-    });
-    runtime.block_on(async {
-        for hog in hogs {
-            hog.await.map_err(|error| error.to_string())?;
-        }
-        clock.await.map_err(|error| error.to_string())
-    })
+/// Runs the hogs and the clock on `$on`, a runtime of the crate `$runtime`, and returns how late each
+/// tick was.
+macro_rules! on_runtime {
+    ($runtime:ident, $on:expr, $hogs:expr, $work:expr) => {{
+        let (runtime, work) = ($on, $work);
+        let hogs: Vec<_> = (0..$hogs)
+            .map(|_| runtime.spawn(hog(work.clone(), $runtime::task::yield_now)))
+            .collect();
+        let end = work.end;
+        let clock = runtime.spawn(async move {
+            let mut clock = Clock::new(end);
+            while let Some(due) = clock.next() {
+                $runtime::time::sleep_until(due.into()).await;
+            }
+            clock.late
+        });
+        runtime.block_on(async {
+            for hog in hogs {
+                hog.await.expect("hogs do not panic");
+            }
+            clock.await.expect("the clock does not panic")
+        })
+    }};
 }
 
-fn on_tokio(hogs: usize, work: &Work) -> Result<Vec<Duration>, String> {
-    let runtime = tokio(WORKERS)?;
-    let hogs: Vec<_> =
-        (0..hogs).map(|_| runtime.spawn(hog(work.clone(), tokio::task::yield_now))).collect();
-    let end = work.end;
-    let clock = runtime.spawn(async move {
-        let mut clock = Clock::new(end);
-        while let Some(due) = clock.next() {
-            tokio::time::sleep_until(due.into()).await;
-        }
-        clock.late
-    });
-    runtime.block_on(async {
-        for hog in hogs {
-            hog.await.map_err(|error| error.to_string())?;
-        }
-        clock.await.map_err(|error| error.to_string())
-    })
+fn on_blitz(hogs: usize, work: &Work, runtime: blitz_io::runtime::Runtime) -> Vec<Duration> {
+    on_runtime!(blitz_io, runtime, hogs, work)
+}
+
+fn on_tokio(hogs: usize, work: &Work) -> Vec<Duration> {
+    on_runtime!(tokio, tokio(WORKERS), hogs, work)
 }

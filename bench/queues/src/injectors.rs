@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use harness::Case;
 use queue_variants::queues::{Bundle, Item, OneList, Parts};
 
-use crate::{Case, Gate};
+use crate::Gate;
 
 /// An injector as a producer and a worker see it. `who` is the caller's number, `turn` counts its
 /// operations.
@@ -57,16 +58,13 @@ impl InjectorVariant for Inboxes {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (group, threads) in [
-        ("injector, one thread, per item in and out", 1),
-        ("injector, two threads push and fetch, per item in and out", 2),
-    ] {
+    for (row, threads) in [("injector_1", 1), ("injector_2", 2)] {
         let one = || One(OneList::new());
-        cases.push(Case::new(group, "one list", in_and_out(one(), threads)));
-        cases.push(Case::new(group, "one list, again", in_and_out(one(), threads)));
-        cases.push(Case::new(group, "8 shards", in_and_out(Shards(Parts::shards()), threads)));
+        cases.push(Case::new(row, "one list", in_and_out(one(), threads)));
+        cases.push(Case::new(row, "one list again", in_and_out(one(), threads)));
+        cases.push(Case::new(row, "8 shards", in_and_out(Shards(Parts::shards()), threads)));
         let inboxes = Inboxes(Parts::inboxes(WORKERS));
-        cases.push(Case::new(group, "inbox per worker", in_and_out(inboxes, threads)));
+        cases.push(Case::new(row, "inbox per worker", in_and_out(inboxes, threads)));
     }
     cases
 }

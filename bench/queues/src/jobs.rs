@@ -10,9 +10,10 @@
 
 use std::hint::black_box;
 
+use harness::Case;
 use queue_variants::jobs::{ChaseLev, Job, JobDeque};
 
-use crate::{Case, ns_per};
+use crate::ns_per;
 
 /// A deque with an owner's and a thief's end, both on this thread.
 trait Jobs: Sized + 'static {
@@ -159,29 +160,29 @@ impl Jobs for St3 {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    cases.extend(push_pop("jobs: push+pop of an empty deque, per pair", 0));
-    cases.extend(push_pop("jobs: push+pop above 64, per pair", 64));
-    cases.extend(steal("jobs: steal of public ones, per job", true));
-    cases.extend(steal("jobs: steal of all from a silent owner, per job", false));
+    cases.extend(push_pop("jobs_push_pop", 0));
+    cases.extend(push_pop("jobs_push_pop_64", 64));
+    cases.extend(steal("jobs_steal", true));
+    cases.extend(steal("jobs_steal_silent", false));
     cases
 }
 
-/// Creates the contenders of a group: `$loop` is generic over the contender.
+/// Creates the contenders of a row: `$loop` is generic over the contender.
 macro_rules! contenders {
-    ($group:expr, $loop:ident, $argument:expr) => {
+    ($row:expr, $loop:ident, $argument:expr) => {
         [
-            Case::new($group, "ours (asymmetric)", $loop::<Asymmetric>($argument)),
-            Case::new($group, "ours (asymmetric), again", $loop::<Asymmetric>($argument)),
-            Case::new($group, "ours (with fences)", $loop::<Fenced>($argument)),
-            Case::new($group, "ours (Chase-Lev)", $loop::<ChaseLev>($argument)),
-            Case::new($group, "crossbeam-deque LIFO", $loop::<Crossbeam>($argument)),
-            Case::new($group, "st3 LIFO", $loop::<St3>($argument)),
+            Case::new($row, "ours (asymmetric)", $loop::<Asymmetric>($argument)),
+            Case::new($row, "ours (asymmetric) again", $loop::<Asymmetric>($argument)),
+            Case::new($row, "ours (with fences)", $loop::<Fenced>($argument)),
+            Case::new($row, "ours (Chase-Lev)", $loop::<ChaseLev>($argument)),
+            Case::new($row, "crossbeam-deque LIFO", $loop::<Crossbeam>($argument)),
+            Case::new($row, "st3 LIFO", $loop::<St3>($argument)),
         ]
     };
 }
 
-fn push_pop(group: &'static str, depth: usize) -> [Case; 6] {
-    contenders!(group, push_pop_loop, depth)
+fn push_pop(row: &'static str, depth: usize) -> [Case; 6] {
+    contenders!(row, push_pop_loop, depth)
 }
 
 fn push_pop_loop<C: Jobs>(depth: usize) -> impl FnMut() -> f64 {
@@ -201,8 +202,8 @@ fn push_pop_loop<C: Jobs>(depth: usize) -> impl FnMut() -> f64 {
     }
 }
 
-fn steal(group: &'static str, is_public: bool) -> [Case; 6] {
-    contenders!(group, steal_loop, is_public)
+fn steal(row: &'static str, is_public: bool) -> [Case; 6] {
+    contenders!(row, steal_loop, is_public)
 }
 
 fn steal_loop<C: Jobs>(is_public: bool) -> impl FnMut() -> f64 {

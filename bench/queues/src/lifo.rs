@@ -3,17 +3,18 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use harness::Case;
 use queue_variants::queues::{Item, Lifo, Ring};
 
-use crate::{Case, Gate, Stop, ns_per};
+use crate::{Gate, Stop, ns_per};
 
 pub(crate) fn cases() -> Vec<Case> {
-    let pair = "lifo: push+pop, per pair";
-    let burst = "lifo: 4 woken, then 4 run, per item";
-    let robbed = "lifo: push+pop under a thief, per pair";
+    let pair = "lifo_push_pop";
+    let burst = "lifo_burst";
+    let robbed = "lifo_robbed";
     vec![
         Case::new(pair, "1 slot", push_pop::<1>()),
-        Case::new(pair, "1 slot, again", push_pop::<1>()),
+        Case::new(pair, "1 slot again", push_pop::<1>()),
         Case::new(pair, "4 slots", push_pop::<4>()),
         Case::new(burst, "1 slot", bursts::<1>()),
         Case::new(burst, "4 slots", bursts::<4>()),

@@ -4,8 +4,6 @@
 //! between forward and backward order so that drift hits all alike, and a case's
 //! figure is the median over the rounds. Cases marked 'again' are their neighbour
 //! a second time: the distance between the two is the noise floor.
-//!
-//! `cargo run --release -- [--quick] [--rounds N] [--only WORD] [--out FILE]`
 
 mod contenders;
 mod report;
@@ -16,25 +14,63 @@ mod shares;
 mod jobs;
 
 use std::{
+    process::ExitCode,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-/// One measurement: `run` returns a figure in the case's unit.
-pub(crate) struct Case {
-    group: &'static str,
-    name: &'static str,
-    run: Box<dyn FnMut() -> f64>,
+use harness::{Case, Comparison, Effort, Order, Row};
+
+static COMPARISON: Comparison = Comparison {
+    rows: &ROWS,
+    packages: &["crossbeam-deque", "st3"],
+    // Its queues are compiled in from its sources.
+    has_blitz: false,
+    profile: "thin LTO, one codegen unit",
+    cases: Some(cases),
+    counted: None,
+    quick: Effort { rounds: 5, slow_rounds: 5, budget: Duration::ZERO },
+    // 31 rounds put the median's own scatter below the noise floor of a quiet machine; picked by
+    // trying.
+    full: Effort { rounds: 31, slow_rounds: 31, budget: Duration::ZERO },
+    order: Order::RoundByRound,
+    noise: None,
+    how: harness::case::how,
+    table: report::table,
+    intro: "Medians over rounds, with the quartiles; nanoseconds per unit of the row.",
+    ..Comparison::new("queues", env!("CARGO_MANIFEST_DIR"))
+};
+
+const ROWS: [Row; 20] = [
+    Row::new("ring_push_pop", "push+pop, per pair"),
+    Row::new("ring_steal", "steal of half, per item"),
+    Row::new("ring_mixed", "8 pushes, 4 pops, 1 steal, per operation"),
+    Row::new("ring_robbed", "push+pop under a thief, per pair"),
+    Row::new("ring_robbing", "steal of half from a busy owner, per item"),
+    Row::new("injector_1", "injector, one thread, per item in and out"),
+    Row::new("injector_2", "injector, two threads push and fetch, per item in and out"),
+    Row::new("lifo_push_pop", "lifo: push+pop, per pair"),
+    Row::new("lifo_burst", "lifo: 4 woken, then 4 run, per item"),
+    Row::new("lifo_robbed", "lifo: push+pop under a thief, per pair"),
+    Row::new("touch_cache", "pop and touch, items in the cache, per item"),
+    Row::new("touch_memory", "pop and touch, items in memory, per item"),
+    Row::new("steal_pop", "steal and pop what was stolen, one thread, per item"),
+    Row::new("shared_work", "owner and thief run items of 100 ns, per item"),
+    Row::new("overflow", "overflow: 600 pushed, then run, one thread, per item"),
+    Row::new("overflow_helped", "overflow: 600 pushed, a second thread helps, per item"),
+    Row::new("jobs_push_pop", "jobs: push+pop of an empty deque, per pair"),
+    Row::new("jobs_push_pop_64", "jobs: push+pop above 64, per pair"),
+    Row::new("jobs_steal", "jobs: steal of public ones, per job"),
+    Row::new("jobs_steal_silent", "jobs: steal of all from a silent owner, per job"),
+];
+
+fn main() -> ExitCode {
+    harness::main(&COMPARISON)
 }
 
-impl Case {
-    pub(crate) fn new(
-        group: &'static str,
-        name: &'static str,
-        run: impl FnMut() -> f64 + 'static,
-    ) -> Self {
-        Self { group, name, run: Box::new(run) }
-    }
+fn cases() -> Vec<Case> {
+    let parts = [rings::cases, injectors::cases, lifo::cases, shares::cases, jobs::cases];
+    parts.into_iter().flat_map(|cases| cases()).collect()
 }
 
 /// Returns the nanoseconds per operation of a loop that does `operations` of them.
@@ -76,73 +112,15 @@ impl Drop for Stop<'_> {
     }
 }
 
-struct Options {
-    rounds: usize,
-    only: Option<String>,
-    out: Option<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::{COMPARISON, ROWS, cases};
 
-fn options() -> Result<Options, String> {
-    // 31 rounds put the median's own scatter below the noise floor of a quiet
-    // machine; picked by trying.
-    let mut options = Options { rounds: 31, only: None, out: None };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or(format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--quick" => options.rounds = 5,
-            "--rounds" => {
-                let rounds = value()?;
-                options.rounds = rounds
-                    .parse()
-                    .ok()
-                    .filter(|&rounds| rounds > 0)
-                    .ok_or(format!("{rounds:?} is no number of rounds: give 1 or more"))?;
-            }
-            "--only" => options.only = Some(value()?),
-            "--out" => options.out = Some(value()?),
-            _ => {
-                return Err(format!(
-                    "unknown argument {arg:?}: use --quick, --rounds N, --only WORD, --out FILE"
-                ));
-            }
-        }
+    #[test]
+    fn row_names_are_unique_and_each_row_has_cases() {
+        harness::check::names(&COMPARISON);
+        let cases = cases();
+        assert!(ROWS.iter().all(|row| cases.iter().any(|case| case.row == row.name)));
+        assert!(cases.iter().all(|case| ROWS.iter().any(|row| case.row == row.name)));
     }
-    Ok(options)
-}
-
-fn main() -> Result<(), String> {
-    let options = options()?;
-    let mut cases = rings::cases();
-    cases.extend(injectors::cases());
-    cases.extend(lifo::cases());
-    cases.extend(shares::cases());
-    cases.extend(jobs::cases());
-    if let Some(word) = &options.only {
-        cases
-            .retain(|case| case.group.contains(word.as_str()) || case.name.contains(word.as_str()));
-        if cases.is_empty() {
-            return Err(format!("no case is called {word:?}: run without --only to see all names"));
-        }
-    }
-    let mut figures = vec![Vec::with_capacity(options.rounds); cases.len()];
-    // One round to warm up, which is not counted.
-    for case in &mut cases {
-        (case.run)();
-    }
-    for round in 0..options.rounds {
-        for index in harness::in_turns(0..cases.len(), round) {
-            figures[index].push((cases[index].run)());
-        }
-        eprint!("\rround {} of {} ", round + 1, options.rounds);
-    }
-    eprintln!();
-    let rows = cases.iter().zip(figures).map(|(case, figures)| report::Row::new(case, figures));
-    let mut text = report::table(&rows.collect::<Vec<_>>(), options.rounds);
-    text.push_str(&shares::order_after_overflow());
-    print!("{text}");
-    if let Some(out) = options.out {
-        std::fs::write(&out, text).map_err(|error| format!("cannot write {out}: {error}"))?;
-    }
-    Ok(())
 }

@@ -1,65 +1,62 @@
-//! Computes medians, and prints their table.
+//! The table: a line for each case, against the first of its row.
 
-use std::fmt::Write;
+use harness::report::{Run, cell, plain};
 
-use harness::measure::quartile;
+use crate::shares;
 
-use crate::Case;
-
-pub(crate) struct Row {
-    group: &'static str,
-    name: &'static str,
-    low: f64,
-    median: f64,
-    high: f64,
-}
-
-impl Row {
-    pub(crate) fn new(case: &Case, mut figures: Vec<f64>) -> Self {
-        // A round in which there was nothing to measure returns NaN.
-        figures.retain(|figure| !figure.is_nan());
-        let [low, median, high] = [1, 2, 3].map(|part| quartile(&mut figures, part));
-        Self { group: case.group, name: case.name, low, median, high }
+/// Returns the tables, as Markdown, with the noise floor.
+pub(crate) fn table(run: &Run) -> String {
+    let heads = ["what", "contender", "median", "quartiles", "against the first"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut floor = Vec::new();
+    for line in run.lines() {
+        let row = run.comparison.rows.iter().find(|row| row.name == line.row);
+        let what = row.map_or(line.row, |row| row.what);
+        let median = |contender| run.quartiles(&line, contender).map(|[_, median, _]| median);
+        let ratio = |over, under| median(over).zip(median(under)).map(|(a, b)| a / b);
+        let contenders = run.contenders_of(line.row);
+        for &contender in &contenders {
+            let quartiles = run.quartiles(&line, contender);
+            rows.push(vec![
+                what.to_owned(),
+                contender.to_owned(),
+                cell(median(contender), 2),
+                quartiles.map_or("–".into(), |[low, _, high]| format!("{low:.2}–{high:.2}")),
+                cell(ratio(contender, contenders[0]), 2),
+            ]);
+        }
+        for pair in contenders.windows(2).filter(|pair| pair[1].ends_with("again")) {
+            let apart = ratio(pair[1], pair[0]).map(|ratio| (ratio - 1.0).abs() * 100.0);
+            floor.push(format!("{what} {} %", cell(apart, 1)));
+        }
     }
-}
-
-pub(crate) fn table(rows: &[Row], rounds: usize) -> String {
-    let mut text = machine();
-    let _ =
-        writeln!(text, "Median of {rounds} rounds, with the quartiles; ns per unit of the row.\n");
-    text.push_str("| what | contender | median | quartiles | against the first |\n");
-    text.push_str("|---|---|--:|--:|--:|\n");
-    for row in rows {
-        let first = rows.iter().find(|first| first.group == row.group).expect("row is in rows");
-        let _ = writeln!(
-            text,
-            "| {} | {} | {:.2} | {:.2}–{:.2} | {:.2} |",
-            row.group,
-            row.name,
-            row.median,
-            row.low,
-            row.high,
-            row.median / first.median
-        );
-    }
-    let floor = rows.windows(2).filter(|pair| pair[1].name.ends_with("again")).map(|pair| {
-        let percent = (pair[1].median / pair[0].median - 1.0).abs() * 100.0;
-        format!("{} {percent:.1} %", pair[0].group)
-    });
-    let floor: Vec<_> = floor.collect();
+    let mut text = plain(&rows);
     if !floor.is_empty() {
-        let _ = writeln!(text, "\nNoise floor (a contender against itself): {}.", floor.join("; "));
+        text.push_str("\nNoise floor (a contender against itself): ");
+        text.push_str(&format!("{}.\n", floor.join("; ")));
     }
-    text
+    text + &shares::order_after_overflow()
 }
 
-/// Describes the machine that the figures were taken on, as far as Linux reports it.
-fn machine() -> String {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find(|line| line.starts_with("model name"));
-    let model = model.and_then(|line| line.split_once(": ")).map_or("unknown processor", |l| l.1);
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!("{model}, {cores} cores, {} {}\n\n", std::env::consts::OS, kernel.trim())
+#[cfg(test)]
+mod tests {
+    use harness::Metric;
+    use harness::check::{run, sample};
+
+    use crate::COMPARISON;
+
+    #[test]
+    fn a_case_without_a_figure_has_dashes() {
+        let case = |round, contender, value| {
+            sample(round, contender, "ring_robbing", vec![Metric::new("", "ns", value, None)])
+        };
+        let mut samples =
+            vec![case(0, "ours", 2.0), case(0, "ours again", 3.0), case(0, "st3", 1.0)];
+        samples[2].outcome = Err("nothing to measure".into());
+        let table = run(&COMPARISON, samples).table();
+        let what = "steal of half from a busy owner, per item";
+        assert!(table.contains(&format!("| {what} | ours again | 3.00 | 3.00–3.00 | 1.50 |")));
+        assert!(table.contains(&format!("| {what} | st3 | – | – | – |")), "{table}");
+        assert!(table.contains(&format!("itself): {what} 50.0 %.")), "{table}");
+    }
 }

@@ -6,9 +6,10 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
+use harness::Case;
 use queue_variants::queues::{Bundle, Item, OneList, Ring, RingThief};
 
-use crate::{Case, Gate, Stop, ns_per};
+use crate::{Gate, Stop, ns_per};
 
 type Push = fn(&mut Ring, Item) -> Option<Bundle>;
 type Pop = fn(&mut Ring) -> Option<Item>;
@@ -16,29 +17,29 @@ type Steal = fn(&RingThief, &mut Ring) -> Option<(Item, u32)>;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (group, nodes) in [
+    for (row, nodes) in [
         // 128 bytes each: 32 KiB and 32 MiB.
-        ("pop and touch, items in the cache, per item", 256),
-        ("pop and touch, items in memory, per item", 1 << 18),
+        ("touch_cache", 256),
+        ("touch_memory", 1 << 18),
     ] {
-        cases.push(Case::new(group, "no prefetch", pop_and_touch(nodes, Ring::pop)));
-        cases.push(Case::new(group, "no prefetch, again", pop_and_touch(nodes, Ring::pop)));
-        cases.push(Case::new(group, "prefetch", pop_and_touch(nodes, Ring::pop_prefetching)));
+        cases.push(Case::new(row, "no prefetch", pop_and_touch(nodes, Ring::pop)));
+        cases.push(Case::new(row, "no prefetch again", pop_and_touch(nodes, Ring::pop)));
+        cases.push(Case::new(row, "prefetch", pop_and_touch(nodes, Ring::pop_prefetching)));
     }
-    let group = "steal and pop what was stolen, one thread, per item";
-    cases.push(Case::new(group, "half", steal_and_pop(RingThief::steal_half)));
-    cases.push(Case::new(group, "one", steal_and_pop(|thief, _| thief.steal_one())));
-    let group = "owner and thief run items of 100 ns, per item";
-    cases.push(Case::new(group, "half", shared_work(RingThief::steal_half)));
-    cases.push(Case::new(group, "half, again", shared_work(RingThief::steal_half)));
-    cases.push(Case::new(group, "one", shared_work(|thief, _| thief.steal_one())));
-    let group = "overflow: 600 pushed, then run, one thread, per item";
-    cases.push(Case::new(group, "oldest", overflow(Ring::push_spilling_oldest)));
-    cases.push(Case::new(group, "oldest, again", overflow(Ring::push_spilling_oldest)));
-    cases.push(Case::new(group, "newest", overflow(Ring::push)));
-    let group = "overflow: 600 pushed, a second thread helps, per item";
-    cases.push(Case::new(group, "oldest", helped_overflow(Ring::push_spilling_oldest)));
-    cases.push(Case::new(group, "newest", helped_overflow(Ring::push)));
+    let row = "steal_pop";
+    cases.push(Case::new(row, "half", steal_and_pop(RingThief::steal_half)));
+    cases.push(Case::new(row, "one", steal_and_pop(|thief, _| thief.steal_one())));
+    let row = "shared_work";
+    cases.push(Case::new(row, "half", shared_work(RingThief::steal_half)));
+    cases.push(Case::new(row, "half again", shared_work(RingThief::steal_half)));
+    cases.push(Case::new(row, "one", shared_work(|thief, _| thief.steal_one())));
+    let row = "overflow";
+    cases.push(Case::new(row, "oldest", overflow(Ring::push_spilling_oldest)));
+    cases.push(Case::new(row, "oldest again", overflow(Ring::push_spilling_oldest)));
+    cases.push(Case::new(row, "newest", overflow(Ring::push)));
+    let row = "overflow_helped";
+    cases.push(Case::new(row, "oldest", helped_overflow(Ring::push_spilling_oldest)));
+    cases.push(Case::new(row, "newest", helped_overflow(Ring::push)));
     cases
 }
 

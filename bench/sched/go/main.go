@@ -323,14 +323,14 @@ func wakeIdle(budget time.Duration) {
 	for sample := 0; sample < samples+wakeWarmUp; sample++ {
 		kernelSleep(pause)
 		cpuBefore := cpuNs(clockProcessCPU)
-		rungAtNs := int64(time.Since(clock))
+		wokenAtNs := int64(time.Since(clock))
 		notifier <- struct{}{}
-		for atomic.LoadInt64(&polledAtNs) < rungAtNs {
+		for atomic.LoadInt64(&polledAtNs) < wokenAtNs {
 			kernelSleep(pause)
 		}
 		if sample >= wakeWarmUp {
 			cpu += cpuNs(clockProcessCPU) - cpuBefore
-			latenciesUs = append(latenciesUs, float64(atomic.LoadInt64(&polledAtNs)-rungAtNs)/1e3)
+			latenciesUs = append(latenciesUs, float64(atomic.LoadInt64(&polledAtNs)-wokenAtNs)/1e3)
 		}
 	}
 	close(notifier)

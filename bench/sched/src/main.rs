@@ -21,7 +21,8 @@ static COMPARISON: Comparison = Comparison {
         Contender::TOKIO_AGAIN,
         Contender::BLITZ,
         Contender::new("smol", "one Executor and N threads that run it"),
-        Contender::new("go", "go/main.go (only with `go` on PATH)").by(Program::Go),
+        Contender::new("go", "go/main.go (only with `go` on PATH)")
+            .by(Program::Go { folder: "go" }),
         Contender::BLITZ_OFF,
         Contender::new("tokio-bare", "Tokio without its I/O and time drivers (only when named)")
             .only_when_named(),

@@ -38,7 +38,7 @@ pub(crate) const ROWS: [Row; 16] = [
     Row::new("yield_many", "one yield of 200 tasks x 1000 yields"),
     Row::new(
         "ping_pong",
-        "one hand-over, 1000 pairs of tasks that ring each other 100 times each way",
+        "one hand-over, 1000 pairs of tasks that wake each other 100 times each way",
     ),
     Row::new("wake_storm", "one of 1000 parked tasks woken by an outside thread, and polled"),
     Row::new("spawn_heavy", "one of 64 tasks of about 200 us of work each, spawned from a worker"),
@@ -250,7 +250,7 @@ fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
             C::detach(C::spawn(async move {
                 loop {
                     notifier.0.wait().await;
-                    // Relaxed: the ring that follows the store provides the ordering.
+                    // Relaxed: the notification that follows the store provides the ordering.
                     if stop.load(Relaxed) {
                         return;
                     }
@@ -266,8 +266,8 @@ fn wake_storm<C: Contender>(runtime: &C, budget: Duration) -> Vec<Metric> {
         runtime.block_on(latch.wait());
     };
     let metrics = per_op(budget, SLEEPERS * STORMS, || (0..STORMS).for_each(|_| storm()));
-    // Relaxed: the ring that follows provides the ordering. This storm is not counted: it only ends
-    // the tasks.
+    // Relaxed: the notification that follows provides the ordering. This storm is not counted: it
+    // only ends the tasks.
     stop.store(true, Relaxed);
     notifiers.iter().for_each(|notifier| notifier.0.notify());
     metrics
@@ -422,7 +422,7 @@ fn measure_wakes(
     budget: Duration,
     sleeper: &Sleeper,
     now_ns: impl Fn() -> u64,
-    ring: impl Fn(),
+    wake: impl Fn(),
 ) -> Vec<Metric> {
     if let Some(core) = cores.waker {
         stay_on(core);
@@ -437,17 +437,17 @@ fn measure_wakes(
         thread::sleep(PAUSE);
         wait_until_others_sleep();
         let cpu_before = cpu_ns(Of::Process);
-        let rung_at_ns = now_ns();
-        ring();
-        let polled_at_ns = wait_for_the_poll(sleeper, rung_at_ns);
+        let woken_at_ns = now_ns();
+        wake();
+        let polled_at_ns = wait_for_the_poll(sleeper, woken_at_ns);
         if sample >= warm_up {
             cpu += cpu_ns(Of::Process) - cpu_before;
-            latencies_us.push((polled_at_ns - rung_at_ns) as f64 / 1e3);
+            latencies_us.push((polled_at_ns - woken_at_ns) as f64 / 1e3);
         }
     }
     // Relaxed: the flag stands alone, as in `wake_idle`.
     sleeper.stop.store(true, Relaxed);
-    ring();
+    wake();
 
     let cpu = cpu as f64 / samples as f64;
     vec![
@@ -458,13 +458,13 @@ fn measure_wakes(
 
 /// Waits for the poll by sleeping, and never spins, because with as many workers as cores a
 /// spinning main thread would compete with the worker it has woken.
-fn wait_for_the_poll(sleeper: &Sleeper, rung_at_ns: u64) -> u64 {
+fn wait_for_the_poll(sleeper: &Sleeper, woken_at_ns: u64) -> u64 {
     // Picked, not measured: a thousand pauses are far below the driver's time-out.
     for _ in 0..1000 {
         thread::sleep(PAUSE);
         // Relaxed: the number stands alone, as in `wake_idle`.
         let polled_at_ns = sleeper.polled_at_ns.load(Relaxed);
-        if polled_at_ns >= rung_at_ns {
+        if polled_at_ns >= woken_at_ns {
             return polled_at_ns;
         }
     }

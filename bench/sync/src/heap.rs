@@ -38,17 +38,17 @@ unsafe impl GlobalAlloc for Counted {
         unsafe { System.alloc_zeroed(layout) }
     }
 
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: the caller keeps the obligations; `place` came from the system's allocator with
+        // SAFETY: the caller keeps the obligations; `ptr` came from the system's allocator with
         // `layout`.
-        unsafe { System.realloc(place, layout, size) }
+        unsafe { System.realloc(ptr, layout, size) }
     }
 
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the obligations; `place` came from the system's allocator with
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the obligations; `ptr` came from the system's allocator with
         // `layout`.
-        unsafe { System.dealloc(place, layout) }
+        unsafe { System.dealloc(ptr, layout) }
     }
 }
 

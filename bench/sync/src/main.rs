@@ -25,7 +25,8 @@ static COMPARISON: Comparison = Comparison {
         Contender::TOKIO_AGAIN,
         Contender::BLITZ,
         Contender::BLITZ_OFF,
-        Contender::new("go", "../sched/go (only with `go` on PATH)").by(Program::Go),
+        Contender::new("go", "../sched/go (only with `go` on PATH)")
+            .by(Program::Go { folder: "../sched/go" }),
     ],
     packages: &["tokio", "async-channel"],
     has_blitz: cfg!(feature = "blitz"),

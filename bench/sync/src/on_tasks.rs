@@ -189,10 +189,10 @@ macro_rules! on_tasks {
         async fn ring_mpsc() {
             let (first, mut receiver) = mpsc::channel::<usize>(1);
             let mut tasks = Vec::with_capacity(RING);
-            for place in 0..RING {
+            for index in 0..RING {
                 // The last one passes the token on to the first.
                 let (next, following) = mpsc::channel(1);
-                let next = if place + 1 == RING { first.clone() } else { next };
+                let next = if index + 1 == RING { first.clone() } else { next };
                 let mut mine = std::mem::replace(&mut receiver, following);
                 tasks.push(spawn(async move {
                     for _ in 0..TOKEN_ROUNDS {

@@ -1,1 +1,1 @@
-//! Nothing: the tests are all there is.
+//! Contains nothing, because the tests are all there is.

@@ -1,4 +1,4 @@
-//! The macros in a crate that calls the runtime otherwise, has no feature but
+//! Tests the macros in a crate that calls the runtime otherwise, has no feature but
 //! `macros`, and forbids what it can.
 #![deny(warnings)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What is waited for is no future.
+//! `join!` must refuse a value that is no future, because it cannot be polled.
 
 #[blitz_io::main]
 async fn main() {

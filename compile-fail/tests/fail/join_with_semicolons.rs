@@ -1,4 +1,4 @@
-//! Futures are separated by commas.
+//! `join!` must refuse semicolons, because its futures are separated by commas.
 
 #[blitz_io::main]
 async fn main() {

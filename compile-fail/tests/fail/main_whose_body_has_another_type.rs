@@ -1,4 +1,4 @@
-//! The error is the body's own.
+//! A body of the wrong type must be reported at the body, not at `#[blitz_io::main]`.
 
 #[blitz_io::main]
 async fn main() -> Result<(), String> {

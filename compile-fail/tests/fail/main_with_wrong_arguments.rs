@@ -1,4 +1,4 @@
-//! Each in a function of its own.
+//! `#[blitz_io::main]` must refuse arguments that are unknown, repeated or contradictory.
 
 #[blitz_io::main(flavor = "fast")]
 async fn no_flavor() {}

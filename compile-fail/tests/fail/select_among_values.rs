@@ -1,4 +1,4 @@
-//! What is waited for is no future.
+//! `select!` must refuse a value that is no future, because it cannot be polled.
 
 #[blitz_io::main]
 async fn main() {

@@ -1,4 +1,4 @@
-//! `else` is not the last branch.
+//! `select!` must refuse an `else` before other branches, because it runs if none of them matched.
 
 #[blitz_io::main]
 async fn main() {

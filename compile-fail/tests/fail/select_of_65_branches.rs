@@ -1,4 +1,4 @@
-//! One more than there may be.
+//! `select!` must refuse 65 branches, because it has a limit of 64.
 
 #[blitz_io::main]
 async fn main() {

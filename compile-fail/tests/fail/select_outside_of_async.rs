@@ -1,4 +1,4 @@
-//! Only async code can wait.
+//! `select!` must not compile outside of async code, because it contains an `await`.
 
 fn main() {
     blitz_io::select! {

@@ -1,4 +1,4 @@
-//! The pattern is none of the output's type.
+//! `select!` must refuse a pattern whose type is not that of the branch's output.
 
 #[blitz_io::main]
 async fn main() {

@@ -1,4 +1,4 @@
-//! A precondition is true or false.
+//! `select!` must refuse a precondition that is no `bool`.
 
 #[blitz_io::main]
 async fn main() {

@@ -1,4 +1,4 @@
-//! Handlers have one type.
+//! `select!` must refuse handlers of different types, because it has one value.
 
 #[blitz_io::main]
 async fn main() {

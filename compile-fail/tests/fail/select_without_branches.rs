@@ -1,4 +1,4 @@
-//! There is nothing to wait for.
+//! `select!` must refuse to have no branches, because it would wait for ever.
 
 #[blitz_io::main]
 async fn main() {

@@ -1,4 +1,4 @@
-//! A handler that is no block needs a comma.
+//! `select!` must refuse a handler without a comma after it, unless the handler is a block.
 
 #[blitz_io::main]
 async fn main() {

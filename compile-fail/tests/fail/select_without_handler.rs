@@ -1,4 +1,4 @@
-//! A branch ends after its future.
+//! `select!` must refuse a branch that ends after its future, because it has no handler.
 
 #[blitz_io::main]
 async fn main() {

@@ -1,4 +1,4 @@
-//! A branch begins with its future.
+//! `select!` must refuse a branch that begins with its future, because it has no pattern.
 
 #[blitz_io::main]
 async fn main() {

@@ -1,4 +1,4 @@
-//! A value that cannot be sent keeps its future from being spawned.
+//! A future with a task-local that is not `Send` must not be spawned, as it may change threads.
 
 use std::rc::Rc;
 

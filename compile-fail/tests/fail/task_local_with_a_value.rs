@@ -1,4 +1,4 @@
-//! The habit of `thread_local!`.
+//! `task_local!` must refuse an initial value, because a scope sets the value.
 
 blitz_io::task_local! {
     static NUMBER: u32;

@@ -1,4 +1,4 @@
-//! It declares statics.
+//! `task_local!` must refuse a `let`, because it declares statics.
 
 blitz_io::task_local! {
     let number: u32;

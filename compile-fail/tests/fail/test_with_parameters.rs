@@ -1,4 +1,4 @@
-//! Who would give them?
+//! `#[blitz_io::test]` must refuse parameters and a function without `async`.
 
 #[blitz_io::test]
 async fn adds(_left: u8) {}

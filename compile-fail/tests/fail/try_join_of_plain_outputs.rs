@@ -1,4 +1,4 @@
-//! An output is no `Result`.
+//! `try_join!` must refuse an output that is no `Result`, because it cannot be an error.
 
 #[blitz_io::main]
 async fn main() {

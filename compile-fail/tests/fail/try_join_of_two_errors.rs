@@ -1,4 +1,4 @@
-//! All futures have the same type of error.
+//! `try_join!` must refuse different types of errors, because it returns one of them.
 
 #[blitz_io::main]
 async fn main() {

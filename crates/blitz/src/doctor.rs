@@ -182,7 +182,7 @@ fn advice(machine: &Machine) -> Vec<String> {
     if machine.barrier == Barrier::Fences && machine.system.starts_with("linux") {
         advice.push("membarrier is refused, so full fences are paid instead: allow the system call in the container's seccomp profile (Linux 4.14 or newer has it)".to_owned());
     }
-    advice.extend(no_ring(machine));
+    advice.extend(uring_advice(machine));
     if let Some(Limit { soft: Some(soft), hard }) = machine.open_files
         && soft < FEW_FILES
         && hard != Some(soft)
@@ -214,7 +214,7 @@ fn too_few_threads(machine: &Machine, workers: u64) -> Option<String> {
     })
 }
 
-fn no_ring(machine: &Machine) -> Option<String> {
+fn uring_advice(machine: &Machine) -> Option<String> {
     let next = match (&machine.io_uring, machine.io_uring_disabled) {
         (IoUring::Forbidden, Some(1 | 2)) => {
             "set kernel.io_uring_disabled to 0 with sysctl".to_owned()
@@ -225,7 +225,9 @@ fn no_ring(machine: &Machine) -> Option<String> {
         (IoUring::Absent, _) => {
             "run Linux 5.17 or newer, or lift the filter that hides it".to_owned()
         }
-        (IoUring::Failed(error), _) => format!("look up why a ring cannot be set up ({error})"),
+        (IoUring::Failed(error), _) => {
+            format!("look up why an io_uring cannot be set up ({error})")
+        }
         (IoUring::Works | IoUring::Unknown, _) => return None,
     };
     Some(format!(
@@ -394,7 +396,7 @@ nothing to warn about
     }
 
     #[test]
-    fn a_refused_ring_names_what_refuses_it() {
+    fn a_refused_io_uring_names_what_refuses_it() {
         let mut machine = healthy();
         machine.io_uring = IoUring::Forbidden;
         advises(&machine, &["seccomp"]);

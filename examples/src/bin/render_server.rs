@@ -58,7 +58,7 @@ const TRIES: usize = 20;
 
 /// The state that the handlers share.
 struct Studio {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// The number of pictures that are being drawn right now.
     drawing: AtomicUsize,
 }
@@ -79,8 +79,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(listener: TcpListener) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
-    let studio = Arc::new(Studio { places, drawing: AtomicUsize::new(0) });
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let studio = Arc::new(Studio { permits, drawing: AtomicUsize::new(0) });
     loop {
         let (stream, client) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -133,11 +133,11 @@ fn asked_for(path: &str) -> Result<Size, String> {
 }
 
 async fn render(size: Size, studio: Arc<Studio>) -> Response<Full<Bytes>> {
-    let place = studio.places.clone().acquire_owned().await.expect("it is never closed");
+    let permit = studio.permits.clone().acquire_owned().await.expect("it is never closed");
     let drawn = parallel::run(move || {
         // The closure owns the permit, not the handler: a disconnect gives the permit back only if
         // the picture was not begun.
-        let _place = place;
+        let _permit = permit;
         // Relaxed: a number to be shown, which orders nothing.
         studio.drawing.fetch_add(1, Relaxed);
         let mut pixels = size.blank();

@@ -105,6 +105,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("references", references::references),
     ("voice", voice::voice),
     ("retired", names::retired),
+    ("meaning", names::confined),
     ("unique", names::unique),
 ];
 

@@ -1,5 +1,5 @@
-//! Names in the code of the runtime crate: words that were retired, and types of the engine that
-//! share a name.
+//! Names in the code of the runtime crate: words that were retired, words that have one meaning, and
+//! types of the engine that share a name.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +43,14 @@ const RETIRED: &[(&str, &str)] = &[
     ("seat", "what it is: a permit, a handle, a lock"),
 ];
 
+/// Words that have one meaning, the folders of the runtime crate that use it, and what to say
+/// elsewhere.
+const CONFINED: &[(&str, &[&str], &str)] = &[(
+    "ring",
+    &["engine/queue/", "engine/pool/", "engine/preempt/"],
+    "`uring`, `array` or `buffer`, because a ring is the run queue of a core",
+)];
+
 /// Those of the retired words that are no part of a sentence either, because they have no other
 /// meaning that we need.
 const RETIRED_IN_PROSE: &[&str] = &[
@@ -58,7 +66,7 @@ const SHARED: &[&str] = &["State", "Shared", "Builder", "Output", "Target", "Err
 
 /// Files that define the same types in alternative builds: the second stands in for the first.
 const ALTERNATIVES: &[(&str, &str)] = &[
-    ("wait/holders/absent.rs", "wait/holders/kept.rs"),
+    ("wait/holders/disabled.rs", "wait/holders/enabled.rs"),
     ("driver/poll/model.rs", "driver/poll/kernel.rs"),
     ("driver/no_uring.rs", "driver/uring.rs"),
     ("uring/no_uring.rs", "uring/system.rs"),
@@ -79,6 +87,29 @@ pub fn retired(files: &[File]) -> Vec<Finding> {
         }
     }
     findings.extend(files.iter().flat_map(retired_in_prose));
+    findings
+}
+
+/// Checks that a word with one meaning is part of names only where that meaning is at home.
+pub fn confined(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        let (Some(path), Some(source)) = (file.path.strip_prefix(SOURCES), &file.source) else {
+            continue;
+        };
+        let foreign =
+            |(_, folders, _): &&(_, &[&str], _)| !folders.iter().any(|it| path.starts_with(it));
+        for (word, _, better) in CONFINED.iter().filter(foreign) {
+            for (at, line) in source.lines.iter().enumerate() {
+                let names = split_tokens(&line.bare).into_iter().filter(|token| is_word(token));
+                for name in names.filter(|name| parts(name).iter().any(|part| part == word)) {
+                    findings.push(
+                        file.finding(at, format!("`{name}` has the word `{word}`: say {better}")),
+                    );
+                }
+            }
+        }
+    }
     findings
 }
 
@@ -172,7 +203,7 @@ fn type_name(bare: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parts, retired, unique};
+    use super::{confined, parts, retired, unique};
     use crate::tidy::File;
 
     fn engine(path: &str, text: &str) -> File {
@@ -193,6 +224,16 @@ mod tests {
         let fine = "// The moment.\nfn blend(embed: &str) -> u32 { f(\"nap\") }\n";
         assert_eq!(retired(&[engine("pool/find.rs", fine)]), []);
         assert_eq!(retired(&[File::new("xtask/src/ci.rs", bad)]), []);
+    }
+
+    #[test]
+    fn a_word_outside_of_the_folders_of_its_meaning_is_a_finding() {
+        let ring = "let ring = 1;\nstruct RingOwner;\n";
+        assert_eq!(confined(&[engine("driver/uring.rs", ring)]).len(), 2);
+        assert_eq!(confined(&[engine("queue/ring.rs", ring)]), []);
+        let fine = "// A ring.\nlet uring = during(\"ring\");\n";
+        assert_eq!(confined(&[engine("driver/uring.rs", fine)]), []);
+        assert_eq!(confined(&[File::new("bench/queues/src/rings.rs", ring)]), []);
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! The wording of comments: openings of doc comments that say nothing on their own, and words that
+//! The wording of prose: openings of doc comments that say nothing on their own, and words that
 //! treat threads and functions as persons.
 //!
-//! Each folder of the runtime crate has a ceiling for both in `xtask/voice.txt`. A folder above its
-//! ceiling breaks the rule, and so does one below it: the ceiling must be lowered in the same
-//! commit, so that it only falls. A folder that is not listed has a ceiling of zero.
+//! Prose is every comment of a Rust file and every Markdown file, without code: examples and text
+//! in backticks do not count. (A block that is marked as `text` is prose: it holds the steps of a
+//! protocol.) Each folder has a ceiling for both in `xtask/voice.txt`. A folder above its ceiling
+//! breaks the rule, and so does one below it: the ceiling must be lowered in the same commit, so
+//! that it only falls. A folder that is not listed has a ceiling of zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,31 +14,50 @@ use super::{File, Finding};
 /// The file with the ceilings.
 const CEILINGS: &str = "xtask/voice.txt";
 
-/// The sources that are checked.
-const SOURCES: &str = "crates/blitz-io/src/";
+/// Files that are not checked: records of measurements, which are never edited, and the integration
+/// tests of the runtime crate.
+const EXEMPT: &[&str] = &["bench/record/20", "crates/blitz-io/tests/"];
+
+/// Folders whose subfolders each have a ceiling of their own.
+const DIVIDED: &[&str] = &[
+    "bench/",
+    "conformance/",
+    "crates/",
+    "crates/blitz-io/",
+    "crates/blitz-io/src/",
+    "crates/blitz-io/src/engine/",
+    "docs/",
+    "dropin/",
+    "xtask/",
+];
 
 /// Openings of a doc comment that show nothing in an editor's hover box.
 const OPENINGS: &[&str] =
-    &["The same", "As ", "It ", "Of ", "Who ", "What ", "Whether ", "See the module"];
+    &["The same", "As ", "It ", "Of ", "Who ", "Whose ", "What ", "Whether ", "See the module"];
 
-/// Words for persons, and for what persons do.
+/// Words for persons, and for what persons do. (A thing may have a *whose*, so that is allowed.)
 const WORDS: &[&str] = &[
     "who",
     "whom",
-    "whose",
     "whoever",
     "nobody",
     "somebody",
     "anybody",
     "everybody",
+    "someone",
+    "anyone",
+    "everyone",
     "tell",
     "tells",
+    "telling",
     "told",
     "answer",
     "answers",
+    "answering",
     "answered",
     "ask",
     "asks",
+    "asking",
     "asked",
 ];
 
@@ -45,6 +66,13 @@ const WORDS: &[&str] = &[
 struct Count {
     openings: usize,
     words: usize,
+}
+
+/// The counts of a folder, and the lines that were counted.
+#[derive(Debug, Default)]
+struct Hits {
+    count: Count,
+    lines: Vec<String>,
 }
 
 /// Checks that each folder has exactly as many as its ceiling says.
@@ -69,14 +97,16 @@ pub fn voice(files: &[File]) -> Vec<Finding> {
     let counted = count(files);
     let folders: BTreeSet<&str> = counted.keys().chain(ceilings.keys()).copied().collect();
     for folder in folders {
-        let now = counted.get(folder).copied().unwrap_or_default();
+        let hits = counted.get(folder);
+        let now = hits.map(|hits| hits.count).unwrap_or_default();
         let (line, ceiling) = ceilings.get(folder).copied().unwrap_or_default();
         let what = if now.openings > ceiling.openings || now.words > ceiling.words {
-            "more than its ceiling: say what the item is or does, in the field's words"
+            let lines = hits.map(|hits| hits.lines.join(", ")).unwrap_or_default();
+            format!("more than its ceiling: say what it is or does, in the field's words ({lines})")
         } else if now == ceiling {
             continue;
         } else {
-            "less than its ceiling: lower that"
+            "less than its ceiling: lower that".to_owned()
         };
         let (Count { openings, words }, Count { openings: most, words: most_words }) =
             (now, ceiling);
@@ -95,63 +125,152 @@ fn read(text: &str) -> Option<(&str, Count)> {
     Some((folder, Count { openings: number()?, words: number()? }))
 }
 
-/// Counts openings and words by folder; each folder of the engine counts separately.
-fn count(files: &[File]) -> BTreeMap<&str, Count> {
-    let mut counts = BTreeMap::new();
+/// Counts openings and words by folder.
+fn count(files: &[File]) -> BTreeMap<&str, Hits> {
+    let mut counts = BTreeMap::<&str, Hits>::new();
     for file in files {
-        let Some(inside) = file.path.strip_prefix(SOURCES) else { continue };
-        let Some(source) = &file.source else { continue };
-        let depth = if inside.starts_with("engine/") { 2 } else { 1 };
-        let end = inside.match_indices('/').nth(depth - 1).map_or(inside.len(), |(at, _)| at);
-        let count: &mut Count = counts.entry(&inside[..end]).or_default();
-        let mut continues = false;
-        for line in &source.lines {
-            let comment = line.comment.trim();
-            let doc = comment.strip_prefix("///").or_else(|| comment.strip_prefix("//!"));
-            let text = doc.map(str::trim_start);
-            let opens = |text: &str| OPENINGS.iter().any(|opening| text.starts_with(opening));
-            count.openings += usize::from(!continues && text.is_some_and(opens));
-            count.words += words_in(comment);
-            continues = doc.is_some();
+        if EXEMPT.iter().any(|exempt| file.path.starts_with(exempt)) {
+            continue;
+        }
+        let hits = counts.entry(folder_of(&file.path)).or_default();
+        for (at, line) in prose(file).into_iter().enumerate() {
+            let openings = usize::from(line.opens && opens(&line.text));
+            let words = words_in(&line.text);
+            hits.count.openings += openings;
+            hits.count.words += words;
+            if openings + words > 0 {
+                hits.lines.push(format!("{}:{}", file.path, at + 1));
+            }
         }
     }
-    counts.retain(|_, count| *count != Count::default());
+    counts.retain(|_, hits| hits.count != Count::default());
     counts
 }
 
-fn words_in(comment: &str) -> usize {
-    let words = comment.split(|c: char| !c.is_alphanumeric() && c != '_');
+/// Returns the folder whose ceiling holds for a file, or the file itself if it has one of its own.
+fn folder_of(path: &str) -> &str {
+    let divided = DIVIDED.iter().filter(|folder| path.starts_with(**folder));
+    let from = divided.map(|folder| folder.len()).max().unwrap_or(0);
+    path[from..].find('/').map_or(path, |end| &path[..from + end])
+}
+
+/// A line's part that is prose.
+struct Prose {
+    text: String,
+    /// True if it may be the first line of a doc comment.
+    opens: bool,
+}
+
+/// Returns the prose of each line of a file.
+fn prose(file: &File) -> Vec<Prose> {
+    let mut continues = false;
+    // The block that the line is in, if any, and whether it is code.
+    let mut block: Option<bool> = None;
+    let mut prose_of = |text: &str, is_doc: bool| {
+        let opens = is_doc && !continues;
+        block = block.filter(|_| is_doc);
+        continues = is_doc;
+        if let Some(kind) = text.strip_prefix("```") {
+            block = if block.is_some() { None } else { Some(kind != "text") };
+            return Prose { text: String::new(), opens };
+        }
+        let is_code = block == Some(true);
+        Prose { text: if is_code { String::new() } else { without_code(text) }, opens }
+    };
+    match &file.source {
+        Some(source) => {
+            let lines = source.lines.iter().map(|line| line.comment.trim());
+            let split = lines.map(|comment| {
+                let doc = comment.strip_prefix("///").or_else(|| comment.strip_prefix("//!"));
+                prose_of(doc.unwrap_or(comment).trim_start(), doc.is_some())
+            });
+            split.collect()
+        }
+        None if file.path.ends_with(".md") => {
+            let lines = file.text.lines().map(|line| prose_of(line.trim(), true));
+            lines.map(|line| Prose { opens: false, ..line }).collect()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Returns a line without its parts in backticks.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
+fn opens(text: &str) -> bool {
+    OPENINGS.iter().any(|opening| text.starts_with(opening))
+}
+
+fn words_in(text: &str) -> usize {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     words.filter(|word| WORDS.iter().any(|bad| word.eq_ignore_ascii_case(bad))).count()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CEILINGS, voice};
+    use super::{CEILINGS, folder_of, voice};
     use crate::tidy::File;
 
-    fn found(source: &str, ceilings: &str) -> Vec<String> {
-        let files = [
-            File::new("crates/blitz-io/src/engine/pool/find.rs", source),
-            File::new(CEILINGS, ceilings),
-        ];
+    fn found_in(path: &str, text: &str, ceilings: &str) -> Vec<String> {
+        let files = [File::new(path, text), File::new(CEILINGS, ceilings)];
         voice(&files).into_iter().map(|finding| finding.what).collect()
     }
+
+    fn found(source: &str, ceilings: &str) -> Vec<String> {
+        found_in("crates/blitz-io/src/engine/pool/find.rs", source, ceilings)
+    }
+
+    const POOL: &str = "crates/blitz-io/src/engine/pool";
 
     #[test]
     fn an_opening_or_a_word_above_the_ceiling_is_a_finding() {
         let source = "/// The same.\nfn f() {}\n/// Returns who waits.\nfn g() {}\n";
-        assert!(found(source, "# list\nengine/pool 1 1\n").is_empty());
-        let above = found(source, "engine/pool 1 0\n");
+        assert!(found(source, &format!("# list\n{POOL} 1 1\n")).is_empty());
+        let above = found(source, &format!("{POOL} 1 0\n"));
         assert!(above[0].contains("more than its ceiling"), "{above:?}");
+        assert!(above[0].contains("find.rs:1, ") && above[0].contains("find.rs:3)"), "{above:?}");
         let unlisted = found(source, "");
         assert!(unlisted[0].contains("of 0 and 0"), "{unlisted:?}");
     }
 
     #[test]
+    fn every_crate_and_every_markdown_file_is_checked() {
+        for path in [
+            "crates/blitz/src/main.rs",
+            "dropin/tokio/src/lib.rs",
+            "xtask/src/ci.rs",
+            "xtask/chaos/src/main.rs",
+            "examples/src/lib.rs",
+            "bench/net/src/main.rs",
+            "conformance/differential/src/main.rs",
+        ] {
+            assert_eq!(found_in(path, "// Nobody waits.\n", "").len(), 1, "{path}");
+        }
+        for path in ["README.md", "docs/guide.md", "bench/README.md", "crates/blitz/README.md"] {
+            assert_eq!(found_in(path, "# A\n\nNobody waits.\n", "").len(), 1, "{path}");
+        }
+        for path in ["bench/record/2026-11-15-net.md", "crates/blitz-io/tests/it/a.rs", "a.txt"] {
+            assert_eq!(found_in(path, "// Nobody waits.\n", ""), [""; 0], "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_or_a_file_has_its_own_ceiling() {
+        assert_eq!(folder_of("crates/blitz-io/src/engine/pool/idle/tests.rs"), POOL);
+        assert_eq!(folder_of("crates/blitz-io/src/lib.rs"), "crates/blitz-io/src/lib.rs");
+        assert_eq!(folder_of("crates/blitz/src/main.rs"), "crates/blitz");
+        assert_eq!(folder_of("docs/design/time.md"), "docs/design");
+        assert_eq!(folder_of("examples/src/bin/chat.rs"), "examples");
+        assert_eq!(folder_of("README.md"), "README.md");
+    }
+
+    #[test]
     fn a_ceiling_that_is_too_high_is_a_finding() {
-        let below = found("/// Returns.\nfn f() {}\n", "engine/pool 0 1\n");
+        let below = found("/// Returns.\nfn f() {}\n", &format!("{POOL} 0 1\n"));
         assert!(below[0].contains("lower that"), "{below:?}");
-        let gone = found("", "engine/pool 1 0\n");
+        let gone = found("", &format!("{POOL} 1 0\n"));
         assert!(gone[0].contains("lower that"), "{gone:?}");
     }
 
@@ -159,6 +278,12 @@ mod tests {
     fn only_the_first_line_of_a_doc_comment_is_its_opening_and_code_does_not_count() {
         let source = "/// Returns a value.\n/// It is new.\nfn who() { answer(\"told\") }\n";
         assert!(found(source, "").is_empty());
+        let example = "/// Returns `who`.\n/// ```\n/// let answer = 42;\n/// ```\nfn f() {}\n";
+        assert!(found(example, "").is_empty());
+        let markdown = "`who`\n\n```sh\nwho\n```\n";
+        assert!(found_in("README.md", markdown, "").is_empty());
+        let text = "//! ```text\n//! W1 tells it\n//! ```\n//! who\n";
+        assert!(found(text, "")[0].contains("0 openings and 2 words"));
     }
 
     #[test]

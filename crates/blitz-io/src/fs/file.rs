@@ -37,6 +37,7 @@ use super::{
     FileTimes, OpenOptions,
     asyncify::{asyncify, need_runtime},
     inline::{self, Filled, InlineSupport},
+    pending_writes,
     state::{CursorLock, Inner, JobResult},
 };
 use crate::{
@@ -98,6 +99,8 @@ pub struct File {
     /// The support found by methods that have only a shared reference, while `support` is
     /// `Unknown`.
     probed: OnceLock<InlineSupport>,
+    /// The inode number, once `metadata` has needed it; `None` if the system does not report it.
+    inode: OnceLock<Option<u64>>,
 }
 
 impl File {
@@ -220,6 +223,7 @@ impl File {
             max_buf_size: DEFAULT_MAX_BUF_SIZE,
             support,
             probed: OnceLock::new(),
+            inode: OnceLock::new(),
         }
     }
 
@@ -355,11 +359,12 @@ impl File {
         if self.support == InlineSupport::Local {
             need_runtime()?;
             poll_fn(budget::poll_proceed).await.spend();
-            let metadata = self.std.metadata();
             // With an accepted write still pending, the query must go behind it: see
-            // `pending_writes.rs`.
-            if !metadata.as_ref().is_ok_and(inline::has_pending_write) {
-                return metadata;
+            // `pending_writes.rs`. A pending write is looked for before the query, because one that
+            // is made in between would be missing from both.
+            let inode = *self.inode.get_or_init(|| inline::inode(&self.std));
+            if inode.is_some_and(|inode| !pending_writes::has_pending_write(inode)) {
+                return self.std.metadata();
             }
         }
         let std = self.std.clone();
@@ -408,6 +413,7 @@ impl File {
             max_buf_size: self.max_buf_size,
             support: self.support,
             probed: OnceLock::new(),
+            inode: OnceLock::new(),
         })
     }
 

@@ -26,9 +26,9 @@
 //!   another file between these two calls, the second call opens that other file, with
 //!   `O_NONBLOCK`; it is then closed, and a blocking thread opens it anew.
 //! - **The type of a file system** is determined on blocking threads: the first open of a file on
-//!   each mount queries it there. The table has 16 places and is never cleared, so a mount must be
+//!   each mount queries it there. The table has 16 slots and is never cleared, so a mount must be
 //!   identified by a name that no other mount gets later (`raw::Mount`). Files of a mount that has
-//!   no such name, or no place in the table, are opened by blocking threads.
+//!   no such name, or no slot in the table, are opened by blocking threads.
 //! - **Writing** is never tried: ext4 refuses `RWF_NOWAIT` for it, and where it is not refused, a
 //!   write still waits when too many pages are dirty.
 //!
@@ -52,12 +52,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::{
-    fs::{File, Metadata},
-    io,
-    path::Path,
-    sync::OnceLock,
-};
+use std::{fs::File, io, path::Path, sync::OnceLock};
 
 use crate::io::ReadBuf;
 
@@ -224,11 +219,6 @@ pub(super) fn read_to_vec(file: &File, into: &mut Vec<u8>) -> io::Result<usize> 
     system::read_to_vec(file, into)
 }
 
-/// Returns true if the file with this metadata may have an accepted write that is not made yet.
-pub(super) fn has_pending_write(metadata: &Metadata) -> bool {
-    system::has_pending_write(metadata)
-}
-
 /// Returns the file's inode number, if the system reports it without blocking.
 pub(super) fn inode(file: &File) -> Option<u64> {
     system::inode(file)
@@ -241,14 +231,7 @@ pub(super) fn probe(file: &File) -> InlineSupport {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{
-        ffi::CStr,
-        fs::{File, Metadata},
-        io,
-        os::unix::{ffi::OsStrExt, fs::MetadataExt},
-        path::Path,
-        sync::OnceLock,
-    };
+    use std::{ffi::CStr, fs::File, io, os::unix::ffi::OsStrExt, path::Path, sync::OnceLock};
 
     use super::{InlineSupport, MAX_INLINE, Opened, is_allowed};
     use crate::{
@@ -287,10 +270,6 @@ mod system {
             libc::S_IFREG | libc::S_IFBLK if raw::supports_nowait(file) => InlineSupport::Cached,
             _ => InlineSupport::Slow,
         }
-    }
-
-    pub(super) fn has_pending_write(metadata: &Metadata) -> bool {
-        pending_writes::has_pending_write(metadata.ino())
     }
 
     pub(super) fn inode(file: &File) -> Option<u64> {
@@ -358,15 +337,18 @@ mod system {
 
     fn try_open(path: &CStr) -> io::Result<Opened> {
         let name = raw::stat(&raw::open_cached(path, libc::O_PATH)?)?;
-        if name.kind != libc::S_IFREG || is_local(name.mount) != Some(true) {
+        // A pending write is looked for before the size is read: one that is made in between would
+        // be missing from both.
+        if name.kind != libc::S_IFREG
+            || is_local(name.mount) != Some(true)
+            || pending_writes::has_pending_write(name.inode)
+        {
             return Ok(Opened::NotInline);
         }
         let file = raw::open_cached(path, libc::O_RDONLY | libc::O_NONBLOCK)?;
         let stat = raw::stat(&file)?;
-        if stat.kind != libc::S_IFREG
-            || is_local(stat.mount) != Some(true)
-            || pending_writes::has_pending_write(stat.inode)
-        {
+        // The path may lead to another file by now.
+        if (stat.kind, stat.mount, stat.inode) != (name.kind, name.mount, name.inode) {
             return Ok(Opened::NotInline);
         }
         Ok(Opened::File(file, stat.size))
@@ -388,9 +370,9 @@ mod system {
 
     #[cold]
     fn record_mount(mount: Mount, local: bool) {
-        for place in &MOUNTS {
-            // The first thread to initialise a place owns it; others go on to the next place.
-            if place.get_or_init(|| (mount, local)).0 == mount {
+        for slot in &MOUNTS {
+            // The first thread to initialise a slot owns it; others go on to the next slot.
+            if slot.get_or_init(|| (mount, local)).0 == mount {
                 return;
             }
         }
@@ -425,11 +407,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use std::{
-        fs::{File, Metadata},
-        io,
-        path::Path,
-    };
+    use std::{fs::File, io, path::Path};
 
     use super::{InlineSupport, Opened};
     use crate::io::ReadBuf;
@@ -460,10 +438,6 @@ mod system {
 
     pub(super) fn clear_flags(_: &File) -> io::Result<()> {
         Ok(())
-    }
-
-    pub(super) fn has_pending_write(_: &Metadata) -> bool {
-        false
     }
 
     pub(super) fn inode(_: &File) -> Option<u64> {

@@ -6,12 +6,23 @@
 //! write, and such programs would nearly always fail. So while a file has such a write, every
 //! operation that opens it or returns its length goes through the queue, too.
 //!
+//! Such an operation looks for a pending write first and reads the length afterwards, because a write
+//! that is made in between would be missing from both.
+//!
 //! Files are identified by a few bits of their inode number. Two files that share those bits make a
 //! fast open a slow one, and nothing else.
+//!
+//! There is no model, because nothing here depends on an order of two variables: a task that has
+//! changed threads comes after its own increment, since the queues that it went through synchronise,
+//! so coherence of the one counter shows it that increment or a later value; and the bytes that a
+//! decrement stands for are the kernel's, which loom does not have.
 
 #![forbid(unsafe_code)]
 
-use crate::engine::prim::{AtomicUsize, OnceLock, Ordering::Relaxed};
+use crate::engine::prim::{
+    AtomicUsize, OnceLock,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Number of counters. Picked: a server that writes to a dozen files at a time still opens four
 /// files of five inline.
@@ -37,16 +48,17 @@ impl PendingWrite {
 
 impl Drop for PendingWrite {
     fn drop(&mut self) {
-        // Relaxed: the file's content is the kernel's to publish.
-        self.0.fetch_sub(1, Relaxed);
+        // Release: the write was made before. Pairs with the Acquire in `has_pending_write`.
+        self.0.fetch_sub(1, Release);
     }
 }
 
 /// Returns true if the file with this inode number may have a write that is not made yet.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing is opened"))]
 pub(super) fn has_pending_write(inode: u64) -> bool {
-    // Relaxed: a task only has to see its own writes; `PendingWrite::new` says why it does.
-    COUNTS.get().is_some_and(|counts| counts[index(inode)].load(Relaxed) > 0)
+    // Acquire: what the caller reads next, the kernel reads after the writes that are not counted any
+    // more. Pairs with the Release in the drop of `PendingWrite`. That a task sees its own writes
+    // takes no order; `PendingWrite::new` says why.
+    COUNTS.get().is_some_and(|counts| counts[index(inode)].load(Acquire) > 0)
 }
 
 fn index(inode: u64) -> usize {

@@ -126,8 +126,8 @@ impl<F: Future> Future for JoinAll<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut self.get_mut().0;
         assert!(!this.done, "`join_all` is polled after it is done");
-        while let Some((place, output)) = ready!(this.many.poll_next(cx)) {
-            this.outputs[place] = Some(output);
+        while let Some((index, output)) = ready!(this.many.poll_next(cx)) {
+            this.outputs[index] = Some(output);
         }
         Poll::Ready(this.finish())
     }
@@ -161,9 +161,9 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for TryJoinAll<F, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut self.get_mut().0;
         assert!(!this.done, "`try_join_all` is polled after it is done");
-        while let Some((place, output)) = ready!(this.many.poll_next(cx)) {
+        while let Some((index, output)) = ready!(this.many.poll_next(cx)) {
             match output {
-                Ok(value) => this.outputs[place] = Some(value),
+                Ok(value) => this.outputs[index] = Some(value),
                 Err(error) => {
                     this.done = true;
                     this.many.clear();

@@ -156,9 +156,9 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for RaceOk<F, E> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         assert!(!this.done, "`race_ok` is polled after it is done");
-        while let Some((place, output)) = ready!(this.many.poll_next(cx)) {
+        while let Some((index, output)) = ready!(this.many.poll_next(cx)) {
             match output {
-                Err(error) => this.errors[place] = Some(error),
+                Err(error) => this.errors[index] = Some(error),
                 Ok(value) => {
                     this.done = true;
                     this.many.clear();

@@ -28,8 +28,8 @@ use crate::engine::wait::future_set::FutureSet;
 ///     turns
 /// }));
 /// let mut ended = Vec::new();
-/// while let Some((place, turns)) = waits.next().await {
-///     ended.push((place, turns));
+/// while let Some((index, turns)) = waits.next().await {
+///     ended.push((index, turns));
 /// }
 /// assert_eq!(ended, [(1, 0), (2, 1), (0, 2)]);
 /// # });

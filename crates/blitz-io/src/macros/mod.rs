@@ -14,9 +14,9 @@ mod select;
 #[cfg(feature = "macros")]
 mod awaited;
 #[cfg(feature = "macros")]
-mod joined;
+mod join_state;
 #[cfg(feature = "macros")]
-mod branches;
+mod select_state;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod support;

@@ -11,8 +11,8 @@ pub use std::{
 
 pub use super::{
     awaited::{Awaited, Fallible},
-    branches::{Disabled, Finished, Off, bytes},
-    joined::{Declared, Joined, Rotating},
+    join_state::{Declared, Joined, Rotating},
+    select_state::{Disabled, Finished, Off, bytes},
 };
 
 /// Returns a random number below `bound`, which must not be 0, from this thread's

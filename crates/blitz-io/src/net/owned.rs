@@ -151,7 +151,7 @@ impl<T: OwnedTransfer> Evented<T> {
     /// Writes once from the bytes after the first `from`. Usually there is room, and a plain call
     /// finds it at less cost than io_uring, so only a write that has to wait becomes an io_uring
     /// operation.
-    #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "a ring gives it back"))]
+    #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "a uring returns it"))]
     async fn write_step<B: OwnedBuf>(&self, mut buf: B, from: usize) -> BufResult<usize, B> {
         #[cfg(target_os = "linux")]
         loop {

@@ -306,7 +306,7 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        // The permit is for a place in the queue, so it is returned as soon as a thread has the
+        // The permit is for a slot in the queue, so it is returned as soon as a thread has the
         // work.
         let leaves = move || {
             drop(permit);

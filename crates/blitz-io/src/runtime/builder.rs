@@ -3,7 +3,7 @@
 mod drivers;
 #[cfg(all(feature = "fiber", unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod fibers;
-mod measuring;
+mod metrics;
 mod panics;
 mod preemption;
 mod seed;
@@ -36,8 +36,8 @@ use crate::engine::{
     },
 };
 
-/// The number of polls in a worker's tick, after which it polls the drivers and does other
-/// maintenance. The number comes from the design.
+/// The number of polls in a worker's tick, after which the worker takes back the cells that other
+/// threads have returned. The number comes from the design.
 const TICK_POLLS: u32 = 128;
 
 /// The default name of the runtime's threads.
@@ -597,7 +597,7 @@ impl Builder {
         self
     }
 
-    /// Disables the LIFO slot, the place from which a worker runs the most recently woken task
+    /// Disables the LIFO slot, from which a worker runs the most recently woken task
     /// next.
     ///
     /// # Examples

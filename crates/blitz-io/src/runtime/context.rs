@@ -25,7 +25,7 @@ use crate::engine::{
     prim::is_panicking,
     work::thread_context::{
         erased::{Erased, ErasedKey},
-        runtime::{self, RuntimeEntry, RuntimeKey},
+        runtime::{self, EnteredRuntime, RuntimeKey},
     },
 };
 
@@ -69,7 +69,7 @@ impl fmt::Debug for EnterGuard<'_> {
 
 /// Keeps a runtime the current one of this thread until it is dropped. If it is leaked instead, one
 /// reference to the runtime is leaked with it, so the thread's pointer never dangles.
-pub(crate) struct Entered(RuntimeEntry);
+pub(crate) struct Entered(EnteredRuntime);
 
 impl ErasedKey for RuntimeKey {
     type Target = Inner;
@@ -77,7 +77,7 @@ impl ErasedKey for RuntimeKey {
 
 impl Entered {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        Self(RuntimeEntry::new(Erased::new(Arc::into_raw(inner))))
+        Self(EnteredRuntime::new(Erased::new(Arc::into_raw(inner))))
     }
 }
 
@@ -225,9 +225,9 @@ pub(super) fn know(inner: &Arc<Inner>) {
 #[cfg(feature = "time")]
 pub(super) fn forget(runtime: Id) {
     let mut known = runtimes();
-    let place = known.iter().position(|known| known.0 == runtime);
-    // Dropping the entry runs no user code, because the runtime that it points to has ended.
-    drop(place.map(|place| known.swap_remove(place)));
+    let index = known.iter().position(|known| known.0 == runtime);
+    // Dropping it here runs no user code, because the runtime has ended.
+    drop(index.map(|index| known.swap_remove(index)));
     if known.is_empty() {
         *known = Vec::new();
     }

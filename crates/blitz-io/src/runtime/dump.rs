@@ -116,7 +116,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The place where a task waits, as far as it is known.
+/// The location at which a task waits, as far as it is known.
 ///
 /// The primitives of this runtime record what a task waits for. For a future from another library
 /// only the name of the task's type is known.
@@ -269,8 +269,8 @@ impl Task {
     /// Returns how long the task had been in its state.
     ///
     /// The precision is that of the clocks that the runtime reads anyway: a few dozen polls on a
-    /// worker, and a tick of the system elsewhere. For an idle task the time counts from the
-    /// beginning of its last poll.
+    /// worker, and a step of the system's coarse clock elsewhere. For an idle task the time counts
+    /// from the beginning of its last poll.
     ///
     /// # Examples
     ///
@@ -285,7 +285,7 @@ impl Task {
         self.task.in_phase
     }
 
-    /// Returns the place where the task waits, as far as it is known.
+    /// Returns the location at which the task waits, as far as it is known.
     ///
     /// # Examples
     ///

@@ -392,7 +392,7 @@ fn io_backend() -> Result<String, String> {
 
 fn io_uring() -> IoUring {
     #[cfg(target_os = "linux")]
-    return match linux::set_up_a_ring() {
+    return match linux::set_up_uring() {
         Ok(()) => IoUring::Works,
         Err(error) => match error.raw_os_error() {
             Some(libc::ENOSYS) => IoUring::Absent,
@@ -426,7 +426,7 @@ enum Version {
     V2,
 }
 
-/// The place where a hierarchy of control groups is mounted.
+/// The path at which a hierarchy of control groups is mounted.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     version: Version,
@@ -622,7 +622,7 @@ mod linux {
     }
 
     /// Sets up an io_uring instance of one entry and closes it.
-    pub(super) fn set_up_a_ring() -> io::Result<()> {
+    pub(super) fn set_up_uring() -> io::Result<()> {
         const ENTRIES: libc::c_uint = 1;
         // `struct io_uring_params` is 120 bytes of 4- and 8-byte integers.
         let mut params = [0_u64; 15];
@@ -966,12 +966,12 @@ mod tests {
         for _ in 0..64 {
             Machine::probe();
         }
-        let rings = std::fs::read_dir("/proc/self/fd")
+        let urings = std::fs::read_dir("/proc/self/fd")
             .unwrap()
             .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
             .filter(|target| target.to_string_lossy().contains("io_uring"))
             .count();
-        assert!(rings < 64, "{rings} rings are still open");
+        assert!(urings < 64, "{urings} urings are still open");
     }
 
     #[test]

@@ -190,7 +190,7 @@ impl RuntimeMetrics {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn preemption_detached_threads(&self) -> usize {
-        self.handle.inner.pool.watched.as_ref().map_or(0, |watched| watched.detached())
+        self.handle.inner.pool.watched.as_ref().map_or(0, |watched| watched.detached_threads())
     }
 
     /// Returns the number of live tasks: spawned and not completed.

@@ -37,18 +37,19 @@ const FIBERS_FIRST: Duration = Duration::from_secs(1);
 /// Once the shutdown has begun, new tasks are refused: the future is dropped at once, and its
 /// `JoinHandle` returns a cancellation error. A destructor may still spawn, block
 /// ([`block_in_place`](crate::task::block_in_place)), call [`Handle::block_on`] or
-/// [`spawn_blocking`](Self::spawn_blocking). If it waits for a timer or for a socket of this
-/// runtime, the wait fails with an error (a [`sleep`](crate::time::sleep) panics), because no
-/// thread polls the drivers any more.
+/// [`spawn_blocking`](Self::spawn_blocking); only after `shutdown_background` are blocking jobs
+/// refused as well. If it waits for a timer or for a socket of this runtime, the wait fails with an
+/// error (a [`sleep`](crate::time::sleep) panics), because no thread polls the drivers any more.
 ///
 /// A poll that blocks its thread to wait for another task does not make the drop hang, because the
 /// other tasks are dropped meanwhile, on other threads if necessary. So the receiver of a channel
 /// sees that it is closed, and a guard that a task held is released.
 ///
 /// Functions that were queued by [`spawn_blocking`](Self::spawn_blocking) before the shutdown are
-/// run, as on Tokio. Neither they nor a poll can be stopped from outside, so the drop waits for
-/// them. If that takes longer than a second, the runtime writes to standard error which task it
-/// waits for, where it was spawned, for how long it has run, and what its thread is blocked on.
+/// run; Tokio may cancel some of them. Neither they nor a poll can be stopped from outside, so the
+/// drop waits for them. If that takes longer than a second, the runtime writes to standard error
+/// which task it waits for, where it was spawned, for how long it has run, and what its thread is
+/// blocked on.
 ///
 /// # Examples
 ///

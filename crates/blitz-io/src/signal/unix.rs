@@ -183,8 +183,8 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     // The handler is installed once the source is there: without a descriptor for that, no thread
     // would listen, and the signal would no longer end the process.
     let (source, listening) = SignalSource::with(&driver, || {
-        let place = signals::install(kind.0)?;
-        Ok(signals::registry().listen(place))
+        let index = signals::install(kind.0)?;
+        Ok(signals::registry().listen(index))
     })?;
     Ok(Signal { listening, source })
 }

@@ -53,30 +53,30 @@
 mod coop;
 mod ext;
 mod next;
-mod make;
+mod sources;
 mod fuse;
-mod mapping;
-mod choosing;
-mod joining;
-mod folding;
+mod maps;
+mod filters;
+mod chain_merge;
+mod folds;
 #[cfg(feature = "time")]
-mod timing;
+mod timeouts;
 mod stream_map;
 pub mod wrappers;
 
 pub use futures_core::Stream;
 
 #[cfg(feature = "time")]
-pub use self::timing::{ChunksTimeout, Throttle, Timeout, TimeoutRepeating};
+pub use self::timeouts::{ChunksTimeout, Throttle, Timeout, TimeoutRepeating};
 pub use self::{
-    choosing::{Filter, FilterMap, Skip, SkipWhile, Take, TakeWhile},
+    chain_merge::{Chain, Merge},
     ext::StreamExt,
-    folding::{AllFuture, AnyFuture, Collect, FoldFuture, FromStream},
+    filters::{Filter, FilterMap, Skip, SkipWhile, Take, TakeWhile},
+    folds::{AllFuture, AnyFuture, Collect, FoldFuture, FromStream},
     fuse::Fuse,
-    joining::{Chain, Merge},
-    make::{Empty, Iter, Once, Pending, empty, iter, once, pending},
-    mapping::{Map, MapWhile, Then},
+    maps::{Map, MapWhile, Then},
     next::{Next, Peekable, TryNext},
+    sources::{Empty, Iter, Once, Pending, empty, iter, once, pending},
     stream_map::StreamMap,
 };
 use crate::future::anyone;

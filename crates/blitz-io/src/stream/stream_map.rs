@@ -264,8 +264,8 @@ impl<K, V> StreamMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let place = self.place_of(k)?;
-        Some(self.entries.swap_remove(place).1)
+        let index = self.index_of(k)?;
+        Some(self.entries.swap_remove(index).1)
     }
 
     /// Returns `true` if the map contains a stream with the given key.
@@ -284,10 +284,10 @@ impl<K, V> StreamMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.place_of(k).is_some()
+        self.index_of(k).is_some()
     }
 
-    fn place_of<Q>(&self, k: &Q) -> Option<usize>
+    fn index_of<Q>(&self, k: &Q) -> Option<usize>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -304,19 +304,19 @@ impl<K: Unpin, V: Stream + Unpin> StreamMap<K, V> {
         // Polls from `first` to the end, and then the streams before it. When a stream has ended,
         // the last stream takes its place and is polled next: it may be polled twice, but none is
         // left out.
-        let (mut place, mut until) = (first, self.entries.len());
+        let (mut index, mut until) = (first, self.entries.len());
         loop {
-            if place >= until.min(self.entries.len()) {
+            if index >= until.min(self.entries.len()) {
                 if until == first || first == 0 {
                     break;
                 }
-                (place, until) = (0, first);
+                (index, until) = (0, first);
                 continue;
             }
-            match coop::poll_item(cx, |cx| Pin::new(&mut self.entries[place].1).poll_next(cx)) {
-                Poll::Ready(Some(item)) => return Poll::Ready(Some((place, item))),
-                Poll::Ready(None) => drop(self.entries.swap_remove(place)),
-                Poll::Pending => place += 1,
+            match coop::poll_item(cx, |cx| Pin::new(&mut self.entries[index].1).poll_next(cx)) {
+                Poll::Ready(Some(item)) => return Poll::Ready(Some((index, item))),
+                Poll::Ready(None) => drop(self.entries.swap_remove(index)),
+                Poll::Pending => index += 1,
             }
         }
         if self.entries.is_empty() { Poll::Ready(None) } else { Poll::Pending }
@@ -372,8 +372,8 @@ impl<K: Clone + Unpin, V: Stream + Unpin> StreamMap<K, V> {
         let mut added = 0;
         while added < limit {
             match self.poll_entry(cx) {
-                Poll::Ready(Some((place, item))) => {
-                    buffer.push((self.entries[place].0.clone(), item));
+                Poll::Ready(Some((index, item))) => {
+                    buffer.push((self.entries[index].0.clone(), item));
                     added += 1;
                 }
                 Poll::Ready(None) => break,
@@ -390,7 +390,7 @@ impl<K: Clone + Unpin, V: Stream + Unpin> Stream for StreamMap<K, V> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let polled = self.poll_entry(cx);
-        polled.map(|found| found.map(|(place, item)| (self.entries[place].0.clone(), item)))
+        polled.map(|found| found.map(|(index, item)| (self.entries[index].0.clone(), item)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -37,7 +37,7 @@ pin_project! {
     }
 }
 
-/// A lock's name in the record of lock holders, and the place in the source where it was
+/// A lock's name in the record of lock holders, and the source location at which it was
 /// requested; `None` for semaphores.
 pub(crate) type LockRequest<'a> = Option<(&'a LockId, CallSite)>;
 

@@ -40,7 +40,7 @@ use std::{
 use crate::engine::{
     prim::{store_lock::StoreLock, weakened},
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::WakeList,
     },
@@ -261,7 +261,7 @@ impl<'a> Arrival<'a> {
         let (barrier, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this barrier's wait queue.
         let is_dismissed =
-            unsafe { keep_waker(&barrier.round, |round| &mut round.waiters, waiter, cx.waker()) };
+            unsafe { update_waker(&barrier.round, |round| &mut round.waiters, waiter, cx.waker()) };
         if is_dismissed { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -38,7 +38,7 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::WakeList,
     },
@@ -191,7 +191,7 @@ impl Latch {
             // SAFETY: 1. the caller owns the waiter. 2. By our obligation 1 it can only be in this
             // latch's queue.
             let is_dismissed =
-                unsafe { keep_waker(&self.waiters, |waiters| waiters, waiter, cx.waker()) };
+                unsafe { update_waker(&self.waiters, |waiters| waiters, waiter, cx.waker()) };
             return if is_dismissed { Poll::Ready(()) } else { Poll::Pending };
         }
         // Cloning a waker runs user code, so it happens before the lock is taken.

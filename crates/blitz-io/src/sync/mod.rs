@@ -4,8 +4,8 @@
 //! without one. Waiting allocates nothing, because the node in the wait queue is part of the
 //! waiting future.
 
-pub(crate) mod outside;
-mod hold;
+pub(crate) mod blocking;
+mod permit_guard;
 mod semaphore;
 mod mutex;
 mod rwlock;

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - The holder of the permit has exclusive access to the value, because a guard is created
-//!   only after the permit was taken, and gives it back through its [`Hold`].
+//!   only after the permit was taken, and gives it back through its [`PermitGuard`].
 //! - A mapped guard points into the value and gives no access to the rest of it.
 //!
 //! # Checked by
@@ -13,7 +13,7 @@
 //! `an_owned_guard_that_ends_against_a_waiter_frees_once`,
 //! `a_mapped_guard_that_ends_lets_the_next_one_in`,
 //! `a_lock_dropped_against_an_unlock_is_free_afterwards`; weakened as
-//! `mutex_lock_takes_it`, and as the code that it is built on: `sync/hold.rs`.
+//! `mutex_lock_takes_it`, and as the code that it is built on: `sync/permit_guard.rs`.
 
 use std::{
     error::Error,
@@ -27,8 +27,8 @@ use pin_project_lite::pin_project;
 
 use super::{
     acquisition::{self, Acquisition, Taking},
-    hold::{Hold, Lock, Whole, show_lock},
-    outside,
+    blocking,
+    permit_guard::{AllPermits, Lock, PermitGuard, show_lock},
 };
 use crate::engine::{
     prim::{UnsafeCell, weakened},
@@ -199,7 +199,7 @@ impl<T: ?Sized> Mutex<T> {
     /// ```
     #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
-        outside::wait_for(self.lock(), "use `lock`")
+        blocking::block_on(self.lock(), "use `lock`")
     }
 
     /// Locks the mutex, blocking the current thread, and returns a guard that owns the [`Arc`].
@@ -220,7 +220,7 @@ impl<T: ?Sized> Mutex<T> {
     /// ```
     #[track_caller]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
-        outside::wait_for(self.lock_owned(), "use `lock_owned`")
+        blocking::block_on(self.lock_owned(), "use `lock_owned`")
     }
 
     /// Locks the mutex, waiting if necessary, and returns a guard that owns the [`Arc`].

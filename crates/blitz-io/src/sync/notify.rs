@@ -75,7 +75,7 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::WakeList,
     },
@@ -126,18 +126,18 @@ const GENERATION: usize = 1 << SHIFT;
 #[repr(align(64))] // A cache line of its own: two in one line cost a quarter on two cores.
 pub struct Notify {
     word: AtomicUsize,
-    waiters: StoreLock<WaitQueue<Entry>>,
+    waiters: StoreLock<WaitQueue<WaiterData>>,
 }
 
 /// State of one waiter, which is part of the waiting future and pinned with it.
 pub(super) struct Listener {
     /// The generation at the creation of the future.
     generation: usize,
-    waiter: Waiter<Entry>,
+    waiter: Waiter<WaiterData>,
 }
 
 /// Data of a waiter that notifying threads read and write under the lock.
-struct Entry {
+struct WaiterData {
     /// The generation at the creation of the future.
     generation: usize,
     notice: Notice,
@@ -373,18 +373,18 @@ impl Notify {
 
     /// Dismisses waiters of older generations; returns `true` if it stopped because the wake list
     /// is full.
-    fn dismiss_old(&self, waiters: &mut WaitQueue<Entry>, wake_list: &mut WakeList) -> bool {
+    fn dismiss_old(&self, waiters: &mut WaitQueue<WaiterData>, wake_list: &mut WakeList) -> bool {
         // Relaxed: the generation changes only under the lock, which we hold, or while the wait
         // queue is empty.
         let now = generation(self.word.load(Relaxed));
-        while let Some(entry) = waiters.first() {
-            if entry.generation == now && !weakened!("notify_batch_ends") {
+        while let Some(data) = waiters.first() {
+            if data.generation == now && !weakened!("notify_batch_ends") {
                 return false;
             }
             if wake_list.is_full() {
                 return true;
             }
-            entry.notice = Notice::All;
+            data.notice = Notice::All;
             wake_list.push(waiters.dismiss_first());
             self.end_waiting(waiters);
         }
@@ -392,7 +392,7 @@ impl Notify {
     }
 
     /// Clears WAITING if the wait queue is empty; called under the lock after a waiter left it.
-    fn end_waiting(&self, waiters: &WaitQueue<Entry>) {
+    fn end_waiting(&self, waiters: &WaitQueue<WaiterData>) {
         if waiters.is_empty() {
             // Relaxed: there is no permit that would have to publish anything, and a
             // read-modify-write keeps what the generation publishes.
@@ -425,7 +425,7 @@ impl Notify {
         // Relaxed: the generation changes only under the lock, which we hold, or while the wait
         // queue is empty.
         let now = generation(self.word.load(Relaxed));
-        let is_old = |entry: &mut Entry| entry.generation != now;
+        let is_old = |data: &mut WaiterData| data.generation != now;
         if waiters.first().is_some_and(is_old) && !weakened!("notify_old_first") {
             waiters = self.dismiss_all_old(waiters);
         }
@@ -433,13 +433,13 @@ impl Notify {
             End::First => waiters.first(),
             End::Last => waiters.last(),
         };
-        let Some(entry) = first_or_last else {
+        let Some(data) = first_or_last else {
             // O3. Release: the waiter that takes the permit sees what was done before it was set.
             // Pairs with the Acquire in `take`. No waiter can join meanwhile, as we hold the lock.
             self.word.fetch_or(PERMIT, Release);
             return;
         };
-        entry.notice = Notice::One(end);
+        data.notice = Notice::One(end);
         let waker = match end {
             End::First => waiters.dismiss_first(),
             End::Last => waiters.dismiss_last(),
@@ -454,8 +454,8 @@ impl Notify {
     #[cold]
     fn dismiss_all_old<'a>(
         &'a self,
-        mut waiters: StoreLockGuard<'a, WaitQueue<Entry>>,
-    ) -> StoreLockGuard<'a, WaitQueue<Entry>> {
+        mut waiters: StoreLockGuard<'a, WaitQueue<WaiterData>>,
+    ) -> StoreLockGuard<'a, WaitQueue<WaiterData>> {
         let mut wake_list = WakeList::new();
         loop {
             let is_full = self.dismiss_old(&mut waiters, &mut wake_list);
@@ -466,7 +466,7 @@ impl Notify {
             // Relaxed: the generation changes only under the lock, which we hold, or while the wait
             // queue is empty.
             let now = generation(self.word.load(Relaxed));
-            if !is_full && waiters.first().is_none_or(|entry| entry.generation == now) {
+            if !is_full && waiters.first().is_none_or(|data| data.generation == now) {
                 return waiters;
             }
         }
@@ -480,7 +480,7 @@ impl Notify {
         // thread that sets the flag and then notifies all. Pairs with the Release in
         // `notify_waiters` and `notify_all`.
         let generation = generation(self.word.load(order));
-        let waiter = Waiter::new(Entry { generation, notice: Notice::None });
+        let waiter = Waiter::new(WaiterData { generation, notice: Notice::None });
         Listener { generation, waiter }
     }
 
@@ -507,7 +507,7 @@ impl Notify {
         }
         // SAFETY: 1. our obligation 1 makes the waiter the caller's, and it is OUT by now.
         // 2. The closure only stores a field.
-        unsafe { waiter.with_data(|entry| entry.notice = Notice::Seen) };
+        unsafe { waiter.with_data(|data| data.notice = Notice::Seen) };
         Poll::Ready(())
     }
 
@@ -556,15 +556,15 @@ impl Notify {
         if !is_ready || waiter.state() != WaiterState::Out {
             return false;
         }
-        let put_off = |entry: &mut Entry| {
-            let first = entry.notice == Notice::None;
+        let put_off = |data: &mut WaiterData| {
+            let first = data.notice == Notice::None;
             if first {
-                entry.notice = Notice::PutOff;
+                data.notice = Notice::PutOff;
             }
             first
         };
         // SAFETY: 1. our obligation 1 makes the waiter the caller's, and it is OUT. 2. The
-        // closure only touches the entry.
+        // closure only touches the data.
         unsafe { waiter.with_data(put_off) }
     }
 
@@ -579,7 +579,7 @@ impl Notify {
         let waiter = listener.waiter();
         // SAFETY: 1. our obligation 1 makes the waiter the caller's, and by obligation 3 it is
         // OUT. 2. The closure only reads a field.
-        let seen = unsafe { waiter.with_data(|entry| entry.notice == Notice::Seen) };
+        let seen = unsafe { waiter.with_data(|data| data.notice == Notice::Seen) };
         if seen || self.take(listener.generation, 0) {
             return Poll::Ready(());
         }
@@ -642,7 +642,7 @@ impl Notify {
         }
         if let Some(waker) = waker {
             // SAFETY: 1. our obligation 1 makes the waiter the caller's. 2. It joined this queue.
-            unsafe { keep_waker(&self.waiters, |waiters| waiters, waiter, waker) };
+            unsafe { update_waker(&self.waiters, |waiters| waiters, waiter, waker) };
         }
         if waiter.state() != WaiterState::Dismissed {
             return Poll::Pending;
@@ -657,7 +657,7 @@ impl Notify {
     /// # Safety
     /// 1. The caller owns the waiter, and it is in this wait queue (IN) or was dismissed from it
     ///    (DISMISSED).
-    unsafe fn leave(&self, waiter: Pin<&Waiter<Entry>>) -> Notice {
+    unsafe fn leave(&self, waiter: Pin<&Waiter<WaiterData>>) -> Notice {
         let mut waiters = self.waiters.lock();
         // SAFETY: 1. our obligation 1 says that the caller owns the waiter, and 2. that if it is
         // in a queue, then in this one.
@@ -672,7 +672,7 @@ impl Notify {
         waiter.settle();
         // SAFETY: 1. the caller owns the waiter by our obligation 1, and `settle` made it OUT.
         // 2. The closure only reads a field.
-        unsafe { waiter.with_data(|entry| entry.notice) }
+        unsafe { waiter.with_data(|data| data.notice) }
     }
 
     /// Ends a wait: passes on a notification that the listener was given and has not seen.
@@ -722,7 +722,7 @@ impl fmt::Debug for Notify {
 }
 
 impl Listener {
-    fn waiter(self: Pin<&Self>) -> Pin<&Waiter<Entry>> {
+    fn waiter(self: Pin<&Self>) -> Pin<&Waiter<WaiterData>> {
         // SAFETY: the waiter is pinned with the listener: nothing moves it, and its
         // destructor runs in place.
         unsafe { self.map_unchecked(|this| &this.waiter) }

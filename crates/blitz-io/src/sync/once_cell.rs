@@ -1,17 +1,17 @@
 //! A cell that is written once, possibly by an asynchronous initialiser.
 //!
 //! # Protocol
-//! The state word of the cell's [`Gate`] says how far the cell is, and whether a task waits:
+//! The state word of the cell's [`InitState`] says how far the cell is, and whether a task waits:
 //!
 //! ```text
 //! EMPTY             --set-->        SETTING, for as long as it takes to move the value;
 //!                                   then DONE, by a plain store
-//! EMPTY             --claim-->      RUNNING: the claimant has the right to write
+//! EMPTY             --claim-->      RUNNING: the claimant has the init permit
 //! RUNNING           --finish-->     DONE, for ever
 //! RUNNING | WAITING --finish-->     DONE; then locks the queue and dismisses all
 //! RUNNING           --pass_on-->    EMPTY: it gave up, and no task waits
-//! RUNNING | WAITING --pass_on-->    RUNNING, under the lock: the right goes to the first
-//!                                   in the queue; still WAITING if there are more
+//! RUNNING | WAITING --pass_on-->    RUNNING, under the lock: the init permit goes to the
+//!                                   first in the queue; still WAITING if there are more
 //! RUNNING           --join-->       RUNNING | WAITING, under the lock
 //! ```
 //! Joining the wait queue (the queue) exchanges the same word as finishing and giving up, so
@@ -26,11 +26,11 @@
 //! can only be descheduled, and a spinning thread yields its processor after a microsecond.
 //!
 //! # Invariants
-//! - The value is written by the holder of the right to write, or by the thread that made the
+//! - The value is written by the holder of the init permit, or by the thread that made the
 //!   word SETTING, and may be read by any thread that saw DONE.
 //! - WAITING is set exactly if the wait queue is not empty, whenever the lock is free and the
 //!   word is not DONE. An EMPTY cell has no waiters.
-//! - The right to write is never lost: an initialiser that fails, panics or is dropped passes
+//! - The init permit is never lost: an initialiser that fails, panics or is dropped passes
 //!   it on, and so does a waiter that was given it and was dropped before it saw that.
 //!
 //! # Rejected
@@ -44,7 +44,7 @@
 //! `an_initialiser_that_panics_lets_the_next_one_try`, `of_two_sets_one_wins`,
 //! `a_set_against_an_initialiser_leaves_one_value`,
 //! `a_task_that_waits_for_an_initialiser_sees_its_value`,
-//! `a_right_given_to_a_dropped_waiter_is_passed_on`, `get_returns_a_whole_value`,
+//! `an_init_permit_given_to_a_dropped_waiter_is_passed_on`, `get_returns_a_whole_value`,
 //! `a_waiter_dropped_against_the_end_breaks_nothing`, `all_waiters_are_dismissed_in_wake_lists`;
 //! weakened as `once_join_looks_again`, `once_finish_sees_waiting`, `once_passes_on`,
 //! `once_drop_passes_on`, `once_done_release`, `once_done_acquire`, `once_claims_once`,
@@ -69,7 +69,7 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::wake_each,
     },
@@ -108,7 +108,7 @@ const SETTING: u32 = 8;
 /// # });
 /// ```
 pub struct OnceCell<T> {
-    gate: Gate,
+    init: InitState,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
@@ -119,7 +119,7 @@ unsafe impl<T: Send> Send for OnceCell<T> {}
 unsafe impl<T: Sync + Send> Sync for OnceCell<T> {}
 
 /// The state word of a cell and its wait queue, without the type of the value.
-struct Gate {
+struct InitState {
     word: AtomicU32,
     waiters: StoreLock<WaitQueue<Grant>>,
 }
@@ -131,18 +131,18 @@ enum Grant {
     Value,
     /// Like [`Value`](Self::Value); besides, the waiter's task was deferred once because it had
     /// no budget: see `defer_once`.
-    PutOff,
-    /// The waiter has the right to write.
-    Right,
+    Deferred,
+    /// The waiter has the init permit.
+    Permit,
 }
 
 /// The right to write the cell; dropping it passes it on to the next waiter.
-struct Right<'a>(&'a Gate);
+struct InitPermit<'a>(&'a InitState);
 
-/// Future that waits for the right to write, or for the value, in which case its output is
+/// Future that waits for the init permit, or for the value, in which case its output is
 /// `None`.
-struct Claim<'a> {
-    gate: &'a Gate,
+struct AcquireInit<'a> {
+    init: &'a InitState,
     waiter: Waiter<Grant>,
 }
 
@@ -164,7 +164,7 @@ pub enum SetError<T> {
     InitializingError(T),
 }
 
-impl Gate {
+impl InitState {
     /// Returns `true` if the cell is full; the caller may read the value then.
     #[inline]
     fn is_done(&self) -> bool {
@@ -173,11 +173,11 @@ impl Gate {
         self.word.load(order) == DONE
     }
 
-    /// Takes the right to write for an initialiser, if the cell is empty; otherwise returns the
+    /// Takes the init permit for an initialiser, if the cell is empty; otherwise returns the
     /// current word as the error.
     #[inline]
-    fn claim(&self) -> Result<Right<'_>, u32> {
-        self.begin(RUNNING).map(|()| Right(self))
+    fn claim(&self) -> Result<InitPermit<'_>, u32> {
+        self.begin(RUNNING).map(|()| InitPermit(self))
     }
 
     /// Exchanges EMPTY for `state`; otherwise returns the current word as the error.
@@ -220,8 +220,8 @@ impl Gate {
 
     /// Turns RUNNING into DONE after the value was written, and wakes all waiters.
     #[inline]
-    fn finish(&self, right: Right<'_>) {
-        std::mem::forget(right);
+    fn finish(&self, permit: InitPermit<'_>) {
+        std::mem::forget(permit);
         let order = if weakened!("once_done_release") { Relaxed } else { Release };
         // Release: publishes the value. Pairs with the Acquire in `is_done` and `begin`.
         let before = self.word.swap(DONE, order);
@@ -240,7 +240,7 @@ impl Gate {
         });
     }
 
-    /// Gives up the right to write: passes it to the first waiter, or makes the word EMPTY.
+    /// Gives up the init permit: passes it to the first waiter, or makes the word EMPTY.
     #[cold]
     fn pass_on(&self) {
         // Release: the next claimant sees what this one did. Pairs with the Acquire in `begin`
@@ -252,11 +252,11 @@ impl Gate {
         let Some(grant) = waiters.first() else {
             // All waiters have left meanwhile. Release: the next claimant sees what this one did.
             // Pairs with the Acquire in `begin` and `claim_or_mark`. No other thread writes the
-            // word, because the right is ours and joining the queue needs the lock.
+            // word, because the init permit is ours and joining the queue needs the lock.
             self.word.store(EMPTY, Release);
             return;
         };
-        *grant = Grant::Right;
+        *grant = Grant::Permit;
         let waker = waiters.dismiss_first();
         self.end_waiting(&waiters);
         drop(waiters);
@@ -271,9 +271,9 @@ impl Gate {
         }
     }
 
-    /// Takes the right to write, or reports DONE as `Ready(None)`, or sets WAITING because the
+    /// Takes the init permit, or reports DONE as `Ready(None)`, or sets WAITING because the
     /// caller must wait. Called under the lock.
-    fn claim_or_mark(&self) -> Poll<Option<Right<'_>>> {
+    fn claim_or_mark(&self) -> Poll<Option<InitPermit<'_>>> {
         // Acquire, here and below: DONE means that the value is read next, EMPTY that the caller
         // sees what earlier claimants did. Pairs with the Release in `finish`, `finish_set` and
         // `pass_on`.
@@ -294,7 +294,7 @@ impl Gate {
             }
             // Acquire: like the load above, with the same partners.
             match self.word.compare_exchange_weak(now, next, Acquire, Acquire) {
-                Ok(EMPTY) => return Poll::Ready(Some(Right(self))),
+                Ok(EMPTY) => return Poll::Ready(Some(InitPermit(self))),
                 Ok(_) => return Poll::Pending,
                 Err(seen) => now = seen,
             }
@@ -302,7 +302,7 @@ impl Gate {
     }
 }
 
-impl Drop for Right<'_> {
+impl Drop for InitPermit<'_> {
     fn drop(&mut self) {
         if !weakened!("once_passes_on") {
             self.0.pass_on();
@@ -310,12 +310,12 @@ impl Drop for Right<'_> {
     }
 }
 
-impl<'a> Claim<'a> {
-    fn waiter(self: Pin<&Self>) -> (&'a Gate, Pin<&Waiter<Grant>>) {
-        let gate = self.gate;
+impl<'a> AcquireInit<'a> {
+    fn waiter(self: Pin<&Self>) -> (&'a InitState, Pin<&Waiter<Grant>>) {
+        let init = self.init;
         // SAFETY: the waiter is pinned with the future: nothing moves it, and its
         // destructor runs in place.
-        (gate, unsafe { self.map_unchecked(|this| &this.waiter) })
+        (init, unsafe { self.map_unchecked(|this| &this.waiter) })
     }
 
     /// Returns `true` if a claim that was polled without budget must be deferred to its task's
@@ -326,36 +326,36 @@ impl<'a> Claim<'a> {
     /// complete, because a future polled beside it may use up the budget of every poll.
     #[cold]
     fn defer_once(self: Pin<&Self>) -> bool {
-        let (gate, waiter) = self.waiter();
+        let (init, waiter) = self.waiter();
         // Relaxed: only a hint; the code that goes on reads the word again.
-        let runs = gate.word.load(Relaxed) & RUNNING != 0;
+        let runs = init.word.load(Relaxed) & RUNNING != 0;
         if runs || waiter.state() != WaiterState::Out {
             return false;
         }
         // SAFETY: 1. we own the waiter, and it is OUT. 2. The closure only replaces the grant.
         unsafe {
-            waiter.with_data(|grant| std::mem::replace(grant, Grant::PutOff)) != Grant::PutOff
+            waiter.with_data(|grant| std::mem::replace(grant, Grant::Deferred)) != Grant::Deferred
         }
     }
 
     #[inline]
-    fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
-        if self.gate.is_done() {
+    fn begin(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<InitPermit<'a>>> {
+        if self.init.is_done() {
             return Poll::Ready(None);
         }
-        match self.gate.claim() {
-            Ok(right) => Poll::Ready(Some(right)),
+        match self.init.claim() {
+            Ok(permit) => Poll::Ready(Some(permit)),
             Err(_) => self.queue(cx),
         }
     }
 
     #[cold]
-    fn queue(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
-        let (gate, waiter) = self.waiter();
+    fn queue(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<InitPermit<'a>>> {
+        let (init, waiter) = self.waiter();
         // Cloning a waker runs user code, so it happens before the lock is taken.
         let waker = cx.waker().clone();
-        let mut waiters = gate.waiters.lock();
-        let claimed = gate.claim_or_mark();
+        let mut waiters = init.waiters.lock();
+        let claimed = init.claim_or_mark();
         if claimed.is_ready() {
             // Dropping a waker runs user code, so the lock is released first.
             drop(waiters);
@@ -368,31 +368,31 @@ impl<'a> Claim<'a> {
     }
 
     /// Polls a waiter that is in the wait queue, or was dismissed meanwhile.
-    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<Right<'a>>> {
-        let (gate, waiter) = self.waiter();
-        // SAFETY: 1. we own the waiter. 2. It joined this gate's wait queue.
+    fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<Option<InitPermit<'a>>> {
+        let (init, waiter) = self.waiter();
+        // SAFETY: 1. we own the waiter. 2. It joined this cell's wait queue.
         let is_dismissed =
-            unsafe { keep_waker(&gate.waiters, |waiters| waiters, waiter, cx.waker()) };
+            unsafe { update_waker(&init.waiters, |waiters| waiters, waiter, cx.waker()) };
         if is_dismissed { Poll::Ready(self.end()) } else { Poll::Pending }
     }
 
-    /// Returns what a dismissed waiter was given: the right to write, or `None` for the value.
-    fn end(self: Pin<&Self>) -> Option<Right<'a>> {
-        let (gate, waiter) = self.waiter();
+    /// Returns what a dismissed waiter was given: the init permit, or `None` for the value.
+    fn end(self: Pin<&Self>) -> Option<InitPermit<'a>> {
+        let (init, waiter) = self.waiter();
         waiter.settle();
         // SAFETY: 1. we own the waiter, and `settle` made it OUT. 2. The closure only reads.
         let grant = unsafe { waiter.with_data(|grant| *grant) };
-        (grant == Grant::Right).then(|| Right(gate))
+        (grant == Grant::Permit).then(|| InitPermit(init))
     }
 
-    /// Leaves the wait queue; a right to write that the waiter was given is passed on.
+    /// Leaves the wait queue; an init permit that the waiter was given is passed on.
     #[cold]
     fn give_up(self: Pin<&Self>) {
-        let (gate, waiter) = self.waiter();
-        let mut waiters = gate.waiters.lock();
-        // SAFETY: 1. we own the waiter. 2. It joined this gate's wait queue.
+        let (init, waiter) = self.waiter();
+        let mut waiters = init.waiters.lock();
+        // SAFETY: 1. we own the waiter. 2. It joined this cell's wait queue.
         if let Some(waker) = unsafe { waiters.remove(waiter) } {
-            gate.end_waiting(&waiters);
+            init.end_waiting(&waiters);
             drop(waiters);
             // Last, because dropping a waker may panic, and everything else is done by now.
             return drop(waker);
@@ -405,8 +405,8 @@ impl<'a> Claim<'a> {
     }
 }
 
-impl<'a> Future for Claim<'a> {
-    type Output = Option<Right<'a>>;
+impl<'a> Future for AcquireInit<'a> {
+    type Output = Option<InitPermit<'a>>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -431,7 +431,7 @@ impl<'a> Future for Claim<'a> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for AcquireInit<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.waiter.state() != WaiterState::Out {
@@ -515,14 +515,16 @@ impl<T> OnceCell<T> {
 
     #[cfg(not(blitz_loom))]
     const fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), waiters: StoreLock::new(WaitQueue::new()) };
-        Self { gate, value: UnsafeCell::new(value) }
+        let init =
+            InitState { word: AtomicU32::new(word), waiters: StoreLock::new(WaitQueue::new()) };
+        Self { init, value: UnsafeCell::new(value) }
     }
 
     #[cfg(blitz_loom)]
     fn with_word(word: u32, value: MaybeUninit<T>) -> Self {
-        let gate = Gate { word: AtomicU32::new(word), waiters: StoreLock::new(WaitQueue::new()) };
-        Self { gate, value: UnsafeCell::new(value) }
+        let init =
+            InitState { word: AtomicU32::new(word), waiters: StoreLock::new(WaitQueue::new()) };
+        Self { init, value: UnsafeCell::new(value) }
     }
 
     /// Returns `true` if the `OnceCell` holds a value.
@@ -536,7 +538,7 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn initialized(&self) -> bool {
-        self.gate.is_done()
+        self.init.is_done()
     }
 
     /// Returns a reference to the value, or `None` if the cell is empty.
@@ -590,12 +592,12 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn set(&self, value: T) -> Result<(), SetError<T>> {
-        match self.gate.begin(SETTING) {
+        match self.init.begin(SETTING) {
             Ok(()) => {
                 // SAFETY: this thread made the word SETTING, so no other thread writes, and none
                 // reads before DONE.
                 self.value.with_mut(|slot| unsafe { (*slot).write(value) });
-                self.gate.finish_set();
+                self.init.finish_set();
                 Ok(())
             }
             Err(DONE) => Err(SetError::AlreadyInitializedError(value)),
@@ -634,9 +636,9 @@ impl<T> OnceCell<T> {
         Fut: Future<Output = T>,
     {
         match self.claim().await {
-            Some(right) => {
+            Some(permit) => {
                 let value = f().await;
-                self.fill(right, value)
+                self.fill(permit, value)
             }
             // SAFETY: 1. a claim returns `None` if it saw DONE, or was dismissed after DONE.
             None => unsafe { self.value() },
@@ -675,9 +677,9 @@ impl<T> OnceCell<T> {
         Fut: Future<Output = Result<T, E>>,
     {
         match self.claim().await {
-            Some(right) => {
+            Some(permit) => {
                 let value = f().await?;
-                Ok(self.fill(right, value))
+                Ok(self.fill(permit, value))
             }
             // SAFETY: 1. a claim returns `None` if it saw DONE, or was dismissed after DONE.
             None => Ok(unsafe { self.value() }),
@@ -710,17 +712,17 @@ impl<T> OnceCell<T> {
     }
 
     #[inline]
-    fn claim(&self) -> Claim<'_> {
-        Claim { gate: &self.gate, waiter: Waiter::new(Grant::Value) }
+    fn claim(&self) -> AcquireInit<'_> {
+        AcquireInit { init: &self.init, waiter: Waiter::new(Grant::Value) }
     }
 
     /// Writes the value and wakes all waiters.
     #[inline]
-    fn fill(&self, right: Right<'_>, value: T) -> &T {
-        // SAFETY: we have the right to write, so no other thread writes, and none reads before
+    fn fill(&self, permit: InitPermit<'_>, value: T) -> &T {
+        // SAFETY: we have the init permit, so no other thread writes, and none reads before
         // DONE.
         self.value.with_mut(|slot| unsafe { (*slot).write(value) });
-        self.gate.finish(right);
+        self.init.finish(permit);
         // SAFETY: 1. `finish` has just made the cell DONE on this thread.
         unsafe { self.value() }
     }
@@ -740,7 +742,7 @@ impl<T> OnceCell<T> {
             return None;
         }
         // Relaxed: the borrow is exclusive, so no other thread reads it.
-        self.gate.word.store(EMPTY, Relaxed);
+        self.init.word.store(EMPTY, Relaxed);
         // SAFETY: we saw DONE, so the value is there; the word is EMPTY now, so the value is read
         // only once.
         Some(self.value.with_mut(|value| unsafe { (*value).assume_init_read() }))

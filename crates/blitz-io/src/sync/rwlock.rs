@@ -31,9 +31,9 @@ use pin_project_lite::pin_project;
 
 use super::{
     acquisition::{self, Acquisition, Taking},
-    hold::{Hold, Lock, Many, Part, PermitSource, Whole, show_lock},
+    blocking,
     mutex::TryLockError,
-    outside,
+    permit_guard::{AllPermits, Lock, OneShare, PermitGuard, PermitSource, SomePermits, show_lock},
 };
 use crate::engine::{
     prim::{UnsafeCell, weakened},
@@ -249,7 +249,7 @@ impl<T: ?Sized> RwLock<T> {
     /// ```
     #[track_caller]
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
-        outside::wait_for(self.read(), "use `read`")
+        blocking::block_on(self.read(), "use `read`")
     }
 
     /// Locks for reading, waiting if necessary, and returns a guard that owns the [`Arc`].
@@ -370,7 +370,7 @@ impl<T: ?Sized> RwLock<T> {
     /// ```
     #[track_caller]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
-        outside::wait_for(self.write(), "use `write`")
+        blocking::block_on(self.write(), "use `write`")
     }
 
     /// Locks for writing, waiting if necessary, and returns a guard that owns the [`Arc`].

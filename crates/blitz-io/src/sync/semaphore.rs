@@ -26,7 +26,7 @@ use pin_project_lite::pin_project;
 
 use super::{
     acquisition::{Acquisition, Taking},
-    outside,
+    blocking,
 };
 use crate::engine::{
     prim::weakened,
@@ -512,7 +512,7 @@ impl Semaphore {
     /// ```
     #[track_caller]
     pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
-        outside::wait_for(self.acquire(), "use `acquire`")
+        blocking::block_on(self.acquire(), "use `acquire`")
     }
 
     /// Acquires `n` permits at once, blocking the current thread until all of them are granted.
@@ -536,7 +536,7 @@ impl Semaphore {
     /// ```
     #[track_caller]
     pub fn blocking_acquire_many(&self, n: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
-        outside::wait_for(self.acquire_many(n), "use `acquire_many`")
+        blocking::block_on(self.acquire_many(n), "use `acquire_many`")
     }
 
     /// Acquires a permit that owns the [`Arc`], blocking the current thread until it is granted.
@@ -561,7 +561,7 @@ impl Semaphore {
     /// ```
     #[track_caller]
     pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
-        outside::wait_for(self.acquire_owned(), "use `acquire_owned`")
+        blocking::block_on(self.acquire_owned(), "use `acquire_owned`")
     }
 
     /// Acquires `n` permits at once in a guard that owns the [`Arc`], blocking the current thread
@@ -590,7 +590,7 @@ impl Semaphore {
         self: Arc<Self>,
         n: u32,
     ) -> Result<OwnedSemaphorePermit, AcquireError> {
-        outside::wait_for(self.acquire_many_owned(n), "use `acquire_many_owned`")
+        blocking::block_on(self.acquire_many_owned(n), "use `acquire_many_owned`")
     }
 
     /// Closes the semaphore: all current and future requests fail with an error.

@@ -45,7 +45,7 @@ pub enum Rejection {
     /// At least twice as many tasks waited in run queues as the threshold times the number of
     /// workers.
     Overloaded,
-    /// The limit on bounded tasks is reached, or other spawners wait for a place.
+    /// The limit on bounded tasks is reached, or other spawners wait for a slot.
     Full,
     /// The runtime is shutting down or has shut down.
     ShuttingDown,

@@ -190,13 +190,13 @@ impl<T> JoinHandle<T> {
 /// Runs a closure like [`spawn_blocking`], after waiting until the queue of bounded blocking work
 /// is shorter than [`max_blocking_queue`](crate::runtime::Builder::max_blocking_queue).
 ///
-/// The closure occupies a place in the queue until a thread takes it. So producers wait while the
+/// The closure occupies a slot in the queue until a thread takes it. So producers wait while the
 /// threads do not keep up, and the queue does not grow without limit. Closures of plain
 /// `spawn_blocking` are not counted.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the closure, if the runtime shuts down before a place becomes free.
+/// [`Rejected`], with the closure, if the runtime shuts down before a slot becomes free.
 ///
 /// # Panics
 ///
@@ -233,11 +233,11 @@ where
     Handle::current().spawn_blocking_bounded(f)
 }
 
-/// Runs a closure like [`spawn_blocking_bounded`] if the queue has a free place now.
+/// Runs a closure like [`spawn_blocking_bounded`] if the queue has a free slot now.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the closure, if there is no free place or the runtime is shutting down.
+/// [`Rejected`], with the closure, if there is no free slot or the runtime is shutting down.
 ///
 /// # Panics
 ///

@@ -71,20 +71,20 @@ where
 ///
 /// [`Builder::max_bounded_tasks`](crate::runtime::Builder::max_bounded_tasks) sets how many bounded
 /// tasks may exist at the same time; without it there is no limit. A bounded task occupies its
-/// place until its future has been dropped: after it completed, panicked or was aborted, or when
-/// the runtime shuts down. The place then goes to the spawner that has waited longest. Tasks of
+/// slot until its future has been dropped: after it completed, panicked or was aborted, or when
+/// the runtime shuts down. The slot then goes to the spawner that has waited longest. Tasks of
 /// [`spawn`](super::spawn) and the other unbounded functions do not count and never wait.
 ///
-/// The place is free as soon as the task's future has been dropped, shortly before its
-/// [`JoinHandle`] is ready. A bounded task that awaits `spawn_bounded` itself keeps its place
-/// meanwhile: if all places are taken by such tasks, they deadlock.
+/// The slot is free as soon as the task's future has been dropped, shortly before its
+/// [`JoinHandle`] is ready. A bounded task that awaits `spawn_bounded` itself keeps its slot
+/// meanwhile: if all slots are taken by such tasks, they deadlock.
 ///
 /// The returned future belongs to the current runtime of the thread that called this function; it
 /// may be awaited anywhere.
 ///
 /// # Errors
 ///
-/// [`Rejected`], with the future, if the runtime shuts down before a place becomes free.
+/// [`Rejected`], with the future, if the runtime shuts down before a slot becomes free.
 ///
 /// # Panics
 ///
@@ -127,12 +127,12 @@ where
     Handle::current().spawn_bounded(future)
 }
 
-/// Spawns a bounded task if a place is free now; see [`spawn_bounded`].
+/// Spawns a bounded task if a slot is free now; see [`spawn_bounded`].
 ///
 /// # Errors
 ///
 /// [`Rejected`], with the future, if the limit on bounded tasks is reached, if other spawners wait
-/// for a place, or if the runtime is shutting down.
+/// for a slot, or if the runtime is shutting down.
 ///
 /// # Panics
 ///

@@ -113,7 +113,7 @@ pub async fn consume_budget() {
 /// ```
 #[inline]
 pub fn should_yield() -> bool {
-    crate::engine::work::thread_context::is_overdue()
+    crate::engine::work::thread_context::should_yield()
 }
 
 /// Yields to the runtime if the current poll has lasted so long that it [should](should_yield), and

@@ -526,31 +526,31 @@ impl<T: 'static> JoinSet<T> {
 
     #[track_caller]
     #[inline]
-    fn spawn_by<F, P>(&mut self, place: P, name: Option<&str>, task: F) -> AbortHandle
+    fn spawn_by<F, P>(&mut self, target: P, name: Option<&str>, task: F) -> AbortHandle
     where
         F: Future<Output = T>,
         P: SpawnTarget<F> + SpawnTarget<Pin<Box<F>>>,
     {
         let at = Location::caller();
         if is_large::<F>() {
-            return self.spawn_sized(place, name, Box::pin(task), at);
+            return self.spawn_sized(target, name, Box::pin(task), at);
         }
-        self.spawn_sized(place, name, task, at)
+        self.spawn_sized(target, name, task, at)
     }
 
     #[track_caller]
     #[inline]
     fn spawn_sized<F: Future<Output = T>>(
         &mut self,
-        place: impl SpawnTarget<F>,
+        target: impl SpawnTarget<F>,
         name: Option<&str>,
         task: F,
         spawned_at: &'static Location<'static>,
     ) -> AbortHandle {
         let node = self.set.node();
         let task = match name {
-            None => place.spawn(task, Label::with(spawned_at, node)),
-            Some(name) => place.spawn(task, Label::with(spawned_at, Named::new(node, name))),
+            None => target.spawn(task, Label::with(spawned_at, node)),
+            Some(name) => target.spawn(task, Label::with(spawned_at, Named::new(node, name))),
         };
         // SAFETY: 1. the task is new and was made with this set's node above; the set was not used
         // since.
@@ -599,7 +599,7 @@ impl<T: Send + 'static> JoinSet<T> {
     }
 }
 
-/// The place where a task of a set is spawned: a runtime or a `LocalSet`.
+/// The target of a spawn by a set: a runtime or a `LocalSet`.
 trait SpawnTarget<F: Future> {
     fn spawn<X: Extra>(self, task: F, label: Label<X>) -> JoinHandle<F::Output>;
 }

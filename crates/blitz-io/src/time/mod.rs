@@ -42,7 +42,7 @@ mod context;
 mod instant;
 mod interval;
 #[cfg(feature = "test-util")]
-mod pausing;
+mod pause_clock;
 mod sleep;
 mod timeout;
 
@@ -50,7 +50,7 @@ mod timeout;
 pub use std::time::Duration;
 
 #[cfg(feature = "test-util")]
-pub use self::pausing::{advance, pause, resume};
+pub use self::pause_clock::{advance, pause, resume};
 pub use self::{
     instant::Instant,
     interval::{Interval, MissedTickBehavior, interval, interval_at},

@@ -1,4 +1,5 @@
-//! Fibers: tasks with a stack of their own, which can wait in the middle of a call.
+//! Tests what fibers can do: wait in the middle of a call, return values, panic, and use the
+//! runtime.
 
 use std::{
     cell::Cell,
@@ -19,11 +20,14 @@ use blitz_io::{
     time::sleep,
 };
 
-use crate::fiber;
+use crate::{
+    fiber,
+    support::runtimes::{one_thread_with_drivers, workers_with_drivers},
+};
 
 pub(crate) fn both(test: impl Fn(&Runtime)) {
-    test(&Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
-    test(&Builder::new_current_thread().enable_all().build().unwrap());
+    test(&workers_with_drivers(2));
+    test(&one_thread_with_drivers());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Fibers that end early are unwound, on their own threads.
+//! Tests that fibers that end early are unwound, on their own threads.
 
 use std::{
     future::poll_fn,
@@ -22,7 +22,7 @@ use blitz_io::{
     time::sleep,
 };
 
-use crate::{basics::both, fiber};
+use crate::{basics::both, fiber, support::on_drop::OnDrop};
 
 /// Counts its drops, and panics if it is dropped on another thread than the one that created it.
 pub(crate) struct Witness(ThreadId, Arc<AtomicUsize>);
@@ -316,15 +316,6 @@ fn a_loop_of_waits_that_are_ready_lets_the_others_run() {
     drop(handle);
 }
 
-/// Calls its closure when it is dropped; the closure waits and reports how that went.
-struct WaitsInDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for WaitsInDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
 #[test]
 fn a_wait_while_the_thread_unwinds_blocks_it_and_does_not_switch() {
     let rt = Builder::new_multi_thread()
@@ -339,7 +330,7 @@ fn a_wait_while_the_thread_unwinds_blocks_it_and_does_not_switch() {
         let first: JoinHandle<()> = spawn(&rt, {
             let log = log.clone();
             move || {
-                let _waits = WaitsInDrop(|| {
+                let _waits = OnDrop::new(|| {
                     assert!(thread::panicking());
                     log.lock().unwrap().push("waits");
                     fiber::checkpoint();
@@ -379,7 +370,7 @@ fn a_destructor_that_panics_and_catches_it_does_no_harm() {
     both(|rt| {
         let (began, begins) = mpsc::channel();
         let handle = spawn(rt, move || {
-            let _catches = WaitsInDrop(|| {
+            let _catches = OnDrop::new(|| {
                 let caught = catch_unwind(|| resume_unwind(Box::new("inner")));
                 assert!(caught.is_err());
             });

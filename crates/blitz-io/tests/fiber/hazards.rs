@@ -20,7 +20,7 @@ use blitz_io::{
 
 use crate::{cancel::spawn, fiber};
 
-fn one_thread() -> Runtime {
+fn one_fiber_thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).fiber_threads(1).build().unwrap()
 }
 
@@ -53,7 +53,7 @@ fn a_wait_in_the_initialiser_of_a_thread_local_drops_what_another_fiber_borrows(
             Numbered(Cell::new(number))
         };
     }
-    let rt = one_thread();
+    let rt = one_fiber_thread();
     let first = spawn(&rt, || {
         VALUE.with(|_| ());
         GATES[1].add_permits(1);
@@ -89,7 +89,7 @@ fn a_wait_in_the_scope_of_a_thread_local_leaves_a_pointer_to_a_frame_that_is_gon
     thread_local! {
         static SLOT: Cell<*const u8> = const { Cell::new(ptr::null()) };
     }
-    let rt = one_thread();
+    let rt = one_fiber_thread();
     let gates: Arc<[Semaphore; 2]> = Arc::new([const { Semaphore::const_new(0) }; 2]);
     let scoped = |number: usize| {
         let (gates, (began, begins)) = (gates.clone(), mpsc::channel());

@@ -1,16 +1,16 @@
-//! Tests of fibers through the public API: `cargo test -p blitz-io --features fiber --test fiber`.
+//! Tests fibers through the public API: `cargo test -p blitz-io --features fiber --test fiber`.
 
 #![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 
-#[allow(dead_code, reason = "shared with the search for leaks, which uses all of it")]
-#[path = "../support/count.rs"]
-mod count;
+#[allow(dead_code, reason = "fibers count only what is live")]
+#[path = "../support/counting_allocator.rs"]
+mod counting_allocator;
 
 #[path = "../support/mod.rs"]
 mod support;
-use support::{child, watch};
 
 mod fiber;
+mod plain_stack;
 mod basics;
 mod wait_points;
 mod cancel;

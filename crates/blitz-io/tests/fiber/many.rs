@@ -1,4 +1,4 @@
-//! Many fibers: alive at once, one after the other, and more than memory allows.
+//! Tests many fibers: alive at once, one after the other, and more than memory allows.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use blitz_io::{channel::broadcast, runtime::Builder, sync::Semaphore, task};
 
-use crate::{child, fiber};
+use crate::{fiber, support::child};
 
 #[test]
 fn thirty_thousand_are_alive_at_once() {

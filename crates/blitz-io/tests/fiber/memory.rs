@@ -1,4 +1,4 @@
-//! The memory that ended fibers leave behind while their runtime is idle.
+//! Tests that ended fibers leave little memory behind while their runtime is idle.
 
 use std::{
     thread,
@@ -7,7 +7,7 @@ use std::{
 
 use blitz_io::{runtime::Builder, task::JoinHandle};
 
-use crate::{child, count::Live, fiber};
+use crate::{counting_allocator::Live, fiber, support::child};
 
 const FIBERS: usize = 500;
 /// The size of each fiber's result, which lies in its task's memory.

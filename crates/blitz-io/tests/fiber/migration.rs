@@ -8,26 +8,14 @@
 //!
 //! No part of blitz-io can do this; the test moves a bare coroutine by force.
 
-use std::{cell::Cell, num::NonZeroUsize, thread};
+use std::{cell::Cell, thread};
 
-use corosensei::{Coroutine, Yielder, stack};
+use corosensei::{Coroutine, Yielder};
+
+use crate::plain_stack::PlainStack;
 
 thread_local! {
     static VALUE: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A stack without a guard page; it is large enough for one call.
-struct Plain(Box<[u128]>);
-
-// SAFETY: the stack has no guard page, and the one call that runs on it cannot overflow it.
-unsafe impl stack::Stack for Plain {
-    fn base(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.0.as_ptr_range().end.addr()).unwrap()
-    }
-
-    fn limit(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.0.as_ptr().addr()).unwrap()
-    }
 }
 
 struct Moved<T>(T);
@@ -56,7 +44,7 @@ fn adds_twice(yielder: &Yielder<(), ()>) -> u64 {
     ignore = "only optimised code keeps the address, and only here it is known how"
 )]
 fn a_stack_that_changes_its_thread_uses_the_thread_local_of_the_first() {
-    let stack = Plain(vec![0u128; 16 * 1024].into());
+    let stack = PlainStack(vec![0u128; 16 * 1024].into());
     let mut coroutine = Coroutine::with_stack(stack, |yielder, ()| adds_twice(yielder));
     assert!(coroutine.resume(()).as_yield().is_some());
     assert_eq!(VALUE.with(Cell::get), 1);

@@ -1,4 +1,4 @@
-//! Waits inside of futures that a fiber waits for, and what those futures hold meanwhile.
+//! Tests waits inside of futures that a fiber waits for, and what those futures may hold meanwhile.
 
 use std::{
     cell::RefCell,
@@ -24,13 +24,14 @@ use blitz_io::{
 use crate::{
     basics::both,
     cancel::{Witness, spawn},
-    fiber, watch as watching,
+    fiber,
+    support::watchdog,
 };
 
 /// All waits of a fiber share one waker, so a wake-up for the outer future wakes the inner one too.
 #[test]
 fn a_wake_up_for_the_outer_future_is_not_used_up_by_a_wait_inside_of_it() {
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     both(|rt| {
         let waits = spawn(rt, || {
             fiber::wait(async {
@@ -54,7 +55,7 @@ fn a_wake_up_for_the_outer_future_is_not_used_up_by_a_wait_inside_of_it() {
 
 #[test]
 fn a_cancellation_that_is_caught_inside_of_a_future_comes_again() {
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     both(|rt| {
         let (dropped, caught) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (began, begins) = mpsc::channel();
@@ -85,7 +86,7 @@ fn a_cancellation_that_is_caught_inside_of_a_future_comes_again() {
 
 #[test]
 fn a_future_that_holds_a_lock_while_it_waits_is_refused() {
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     both(|rt| {
         let (sender, receiver) = watch::channel(1);
         let panics = spawn(rt, move || {
@@ -125,7 +126,7 @@ impl Drop for WaitsWhenDropped {
 
 #[test]
 fn the_waker_of_a_timer_may_wait_when_it_is_dropped() {
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     both(|rt| {
         let dropped = Arc::new(AtomicUsize::new(0));
         let count = dropped.clone();
@@ -158,7 +159,7 @@ fn guards_that_change_places_between_stacks_give_back_what_they_took() {
         &OTHERS.get().unwrap()[number]
     }
 
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     let runtimes = [0, 1].map(|_| Builder::new_current_thread().build().unwrap());
     OTHERS.set([0, 1].map(|number| runtimes[number].handle().clone())).unwrap();
     let token = Arc::new(());

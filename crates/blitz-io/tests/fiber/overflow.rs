@@ -1,10 +1,10 @@
-//! A stack overflow on a fiber ends the process and reports which fiber it was.
+//! Tests that a stack overflow on a fiber ends the process and reports which fiber it was.
 
 use std::{hint::black_box, process::Output};
 
 use blitz_io::runtime::Builder;
 
-use crate::{child, fiber};
+use crate::{fiber, support::child};
 
 /// Recurses until any stack overflows.
 #[allow(unconditional_recursion, reason = "that is what is tested")]

@@ -1,4 +1,4 @@
-//! The end of a runtime unwinds its fibers, whichever thread ends it.
+//! Tests that the end of a runtime unwinds its fibers, whichever thread ends it.
 
 use std::{
     sync::{
@@ -19,13 +19,11 @@ use blitz_io::{
 use crate::{
     cancel::{Witness, spawn, suspended},
     fiber,
+    support::runtimes::{one_thread_with_drivers, workers_with_drivers},
 };
 
 fn runtimes() -> [Runtime; 2] {
-    [
-        Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
-        Builder::new_current_thread().enable_all().build().unwrap(),
-    ]
+    [workers_with_drivers(2), one_thread_with_drivers()]
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::{
     cell::Cell,
     collections::HashMap,
     hint::black_box,
-    num::NonZeroUsize,
     ptr,
     sync::atomic::{
         AtomicBool,
@@ -21,27 +20,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use corosensei::{Coroutine, Yielder, stack};
+use corosensei::{Coroutine, Yielder};
 
-use crate::{child, watch};
+use crate::{
+    plain_stack::PlainStack,
+    support::{child, watchdog},
+};
 
 /// The interval between stack switches, and the longest time for which they are requested.
 const OFTEN: Duration = Duration::from_micros(200);
 const LONG: Duration = Duration::from_secs(20);
-
-/// A stack without a guard.
-struct Plain(Box<[u128]>);
-
-// SAFETY: there is no guard; half a mebibyte is more than what runs here needs.
-unsafe impl stack::Stack for Plain {
-    fn base(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.0.as_ptr_range().end.addr()).unwrap()
-    }
-
-    fn limit(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.0.as_ptr().addr()).unwrap()
-    }
-}
 
 thread_local! {
     /// The coroutine that the handler switches away from; null while none of them runs.
@@ -86,7 +74,7 @@ fn interrupt(work: fn()) {
         OVER.store(true, SeqCst);
     });
     let make = || {
-        let stack = Plain(vec![0_u128; 32 * 1024].into());
+        let stack = PlainStack(vec![0_u128; 32 * 1024].into());
         Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
             RUNNING.set(yielder);
             while !OVER.load(Relaxed) {
@@ -118,7 +106,7 @@ fn allocates() {
 #[ignore = "a process that crashes sooner or later, and one that does not, for 20 s each"]
 fn a_signal_that_switches_stacks_breaks_code_that_allocates() {
     const NAME: &str = "signal_switch::a_signal_that_switches_stacks_breaks_code_that_allocates";
-    let _watch = watch::begin_for(6 * LONG);
+    let _watch = watchdog::start_for(6 * LONG);
     match child::role().as_deref() {
         Some("computes") => interrupt(computes),
         Some("allocates") => interrupt(allocates),

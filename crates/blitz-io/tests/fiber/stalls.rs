@@ -1,4 +1,5 @@
-//! A fiber that does not let the other fibers of its thread run is marked, reported and counted.
+//! Tests that a fiber that does not let the other fibers of its thread run is marked, reported and
+//! counted.
 
 use std::{
     sync::{
@@ -16,7 +17,7 @@ use blitz_io::{
     task,
 };
 
-use crate::{fiber, watch};
+use crate::{fiber, support::watchdog};
 
 /// Creates runtimes with preemption in different settings, and the channels of their reports.
 fn watched() -> Vec<(Runtime, mpsc::Receiver<StallReport>)> {
@@ -49,7 +50,7 @@ fn spawn<R: Send + 'static>(
 
 #[test]
 fn a_fiber_that_hogs_its_thread_is_reported_and_counted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (rt, reports) in watched() {
         // This fiber would be reported too if it were blamed for time in which it does not run.
         let waits = spawn(&rt, || fiber::wait(std::future::pending::<()>()));
@@ -84,12 +85,12 @@ fn a_fiber_that_hogs_its_thread_is_reported_and_counted() {
 
 #[test]
 fn operations_on_a_fiber_yield_when_its_slice_is_over() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (rt, _told) in watched() {
         let count = spawn(&rt, || {
             let metrics = Handle::current().metrics();
             let before = metrics.budget_forced_yield_count();
-            watch::until(task::should_yield);
+            watchdog::until(task::should_yield);
             let semaphore = Semaphore::new(1);
             drop(fiber::wait(semaphore.acquire()).unwrap());
             metrics.budget_forced_yield_count() - before
@@ -100,7 +101,7 @@ fn operations_on_a_fiber_yield_when_its_slice_is_over() {
 
 #[test]
 fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // The mark comes after half a slice; a clock would report only after a whole one.
     let rt = Builder::new_current_thread()
         .preemption(Preemption::new().slice(Duration::from_secs(1)))
@@ -110,7 +111,7 @@ fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
     let asks = spawn(&rt, {
         let turns = turns.clone();
         move || {
-            watch::until(task::should_yield);
+            watchdog::until(task::should_yield);
             assert_eq!(turns.load(SeqCst), 0);
             fiber::checkpoint();
             assert_eq!(turns.load(SeqCst), 1, "the other one has not run");
@@ -130,12 +131,12 @@ fn a_fiber_that_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
     struct Waits;
     impl Drop for Waits {
         fn drop(&mut self) {
-            watch::until(task::should_yield);
+            watchdog::until(task::should_yield);
             let semaphore = Semaphore::new(1);
             drop(fiber::wait(semaphore.acquire()).unwrap());
         }
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (rt, _told) in watched() {
         let panics = spawn(&rt, || {
             let _waits = Waits;
@@ -147,14 +148,14 @@ fn a_fiber_that_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
 
 #[test]
 fn the_monitor_does_not_scan_waiting_fibers() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (rt, reports) in watched() {
         let (go, gone) = blitz_io::sync::oneshot::channel::<()>();
         let waits = spawn(&rt, move || fiber::wait(gone));
         // A report shows that the monitor is running.
         drop(rt.block_on(spawn(&rt, move || reports.recv().unwrap())).unwrap());
         let metrics = rt.metrics();
-        watch::until(|| {
+        watchdog::until(|| {
             let before = metrics.preemption_scan_count();
             // This sleep waits for no event: it is the period in which nothing may happen.
             thread::sleep(Duration::from_millis(200));
@@ -164,7 +165,7 @@ fn the_monitor_does_not_scan_waiting_fibers() {
         go.send(()).unwrap();
         rt.block_on(waits).unwrap().unwrap();
         let looks = metrics.preemption_scan_count();
-        rt.block_on(spawn(&rt, || watch::until(task::should_yield))).unwrap();
+        rt.block_on(spawn(&rt, || watchdog::until(task::should_yield))).unwrap();
         assert!(metrics.preemption_scan_count() > looks);
     }
 }
@@ -202,9 +203,9 @@ fn spins_until(over: &std::sync::atomic::AtomicBool) -> usize {
 fn the_calls_that_a_fiber_is_in_are_reported() {
     use std::sync::atomic::AtomicBool;
 
-    use crate::child;
+    use crate::support::child;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "stalls::the_calls_that_a_fiber_is_in_are_reported";
         child::succeed(&mut child::command(name, "tells"));

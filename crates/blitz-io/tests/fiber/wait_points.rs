@@ -1,4 +1,4 @@
-//! Where a fiber may wait, and the panic message where it may not.
+//! Tests where a fiber may wait, and with which message it panics where it may not.
 
 use std::{
     io,

@@ -1,10 +1,10 @@
-//! The runtime as its documentation describes it, tested through the public API.
+//! Tests the runtime through the public API, as its documentation describes it.
 //!
 //! No test depends on how the engine works. A test's name states what a reader of the documentation
 //! may rely on, and the test fails if that does not hold. No test waits for time to pass in order
 //! to succeed: threads and tasks meet at gates and channels, futures are polled by hand, or the
 //! clock is paused; where real time matters, a test checks only whether something came too early.
-//! `watch` ends a test that hangs.
+//! `watchdog` ends a test that hangs.
 //!
 //! There is one folder for each part of the crate. Tests that need a process of their own are in
 //! the other programs of `tests/`; the first lines of each say why.
@@ -15,19 +15,26 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-#[cfg(feature = "test-util")]
-use support::on;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-use support::sandbox;
-#[allow(unused_imports, reason = "some systems and features use fewer of them")]
-use support::{by_hand, caught, child, gate, make, polled, tally, watch};
 
 #[cfg(all(feature = "fs", feature = "io-util", feature = "macros"))]
 mod fs;
 mod future;
-#[cfg(feature = "io-util")]
+#[cfg(all(
+    feature = "io-util",
+    feature = "macros",
+    feature = "net",
+    feature = "sync",
+    feature = "test-util"
+))]
 mod io;
 mod macros;
+#[cfg(all(
+    feature = "io-util",
+    feature = "macros",
+    feature = "net",
+    feature = "sync",
+    feature = "test-util"
+))]
 mod net;
 #[cfg(feature = "parallel")]
 mod parallel;
@@ -35,6 +42,8 @@ mod runtime;
 mod shutdown;
 #[cfg(feature = "stream")]
 mod stream;
+#[cfg(feature = "sync")]
 mod sync;
 mod task;
+#[cfg(all(feature = "macros", feature = "net", feature = "test-util"))]
 mod time;

@@ -1,4 +1,4 @@
-//! Blocking jobs: run, queued, aborted, refused, detached.
+//! Runs, queues, aborts, refuses and detaches blocking jobs.
 
 use std::{sync::Arc, sync::Barrier, thread, time::Duration};
 
@@ -9,10 +9,12 @@ use blitz_io::{
 
 use crate::{
     ON_PURPOSE, Scenario,
-    gate::Gate,
-    make::{all_kinds, run_until, workers},
+    support::{
+        gate::Gate,
+        runtimes::{all_kinds, run_until, workers},
+        watchdog,
+    },
     tasks::for_ever,
-    watch,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -118,7 +120,7 @@ fn threads_leave() {
             .collect();
         let led = |job: JoinHandle<bool>| job.blocking_join().unwrap();
         assert_eq!(jobs.into_iter().map(led).filter(|led| *led).count(), 1);
-        watch::until(|| rt.metrics().num_blocking_threads() == 0);
+        watchdog::until(|| rt.metrics().num_blocking_threads() == 0);
     }
 }
 

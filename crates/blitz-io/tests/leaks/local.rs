@@ -1,4 +1,4 @@
-//! Local sets and local runtimes: what stays on its thread is freed there.
+//! Runs local sets and local runtimes: what stays on its thread is freed there.
 
 use std::{
     cell::RefCell,
@@ -15,10 +15,12 @@ use blitz_io::{
 };
 
 use crate::{
-    ON_PURPOSE, Scenario,
-    gate::Gate,
-    make::{all_kinds, one_thread, poll_once, workers},
-    panics,
+    ON_PURPOSE, Scenario, panics,
+    support::{
+        gate::Gate,
+        manual_poll::poll_once,
+        runtimes::{all_kinds, one_thread, workers},
+    },
     tasks::for_ever,
 };
 

@@ -14,20 +14,21 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-use support::{gate, make, watch};
+use support::watchdog;
 
-#[path = "../support/count.rs"]
-mod count;
+#[allow(dead_code, reason = "leaks are counted in the process, not by thread")]
+#[path = "../support/counting_allocator.rs"]
+mod counting_allocator;
 
 mod tasks;
 mod sets;
 mod local;
 mod blocking;
-mod bounded;
-mod ends;
+mod admission;
+mod runtime_ends;
 mod settings;
 mod sync;
-mod control;
+mod controls;
 
 use std::{
     any::Any,
@@ -36,7 +37,7 @@ use std::{
     time::Duration,
 };
 
-use crate::count::Live;
+use crate::counting_allocator::Live;
 
 /// A name that says what is done, and the function that does it.
 pub(crate) type Scenario = (&'static str, fn());
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
     }
     silence_purposeful_panics();
     // The watch's thread exists from now on, so it is part of the count before.
-    let _watch = watch::begin_without_memory_for(LIMIT);
+    let _watch = watchdog::start_without_memory_for(LIMIT);
     let _keeper = keep_monitor();
     let Parts { wanted, skipped } = Parts::read(&arguments);
     let has = |name: &str, parts: &[&str]| parts.iter().any(|part| name.contains(part));
@@ -88,8 +89,8 @@ fn keep_monitor() -> blitz_io::runtime::Runtime {
     });
     rt.block_on(task).expect("it ends");
     let is_told = || !cfg!(debug_assertions) || has_thread("blitz-reports");
-    watch::until(|| !cfg!(target_os = "linux") || is_told());
-    watch::until(|| rt.metrics().preemption_detached_threads() == 0);
+    watchdog::until(|| !cfg!(target_os = "linux") || is_told());
+    watchdog::until(|| rt.metrics().preemption_detached_threads() == 0);
     rt
 }
 
@@ -126,9 +127,9 @@ impl<'a> Parts<'a> {
 /// Runs the controls and the `wanted` scenarios; prints what was leaked.
 fn run(wanted: impl Fn(&str) -> bool) -> ExitCode {
     let mut bad = Vec::new();
-    for (name, keep) in control::CONTROLS {
+    for (name, keep) in controls::CONTROLS {
         let kept = measure(*keep);
-        control::give_back();
+        controls::give_back();
         if kept.blocks < ROUNDS as isize {
             bad.push(format!("the control `{name}` keeps something, which was not seen: {kept:?}"));
         }
@@ -138,8 +139,8 @@ fn run(wanted: impl Fn(&str) -> bool) -> ExitCode {
         sets::SCENARIOS,
         local::SCENARIOS,
         blocking::SCENARIOS,
-        bounded::SCENARIOS,
-        ends::SCENARIOS,
+        admission::SCENARIOS,
+        runtime_ends::SCENARIOS,
         settings::SCENARIOS,
         sync::SCENARIOS,
     ];
@@ -190,10 +191,10 @@ fn measure(scenario: fn()) -> Live {
 /// more.
 #[cfg(target_os = "linux")]
 fn settle(before: usize, live: Option<Live>) {
-    watch::until(|| threads() == before);
+    watchdog::until(|| threads() == before);
     let begun = std::time::Instant::now();
     let aim = live.unwrap_or_else(Live::now);
-    watch::until(|| Live::now() == aim || begun.elapsed() > Duration::from_secs(2));
+    watchdog::until(|| Live::now() == aim || begun.elapsed() > Duration::from_secs(2));
 }
 
 /// Waits until as much is live as before, because threads cannot be counted here; for a limited
@@ -202,7 +203,7 @@ fn settle(before: usize, live: Option<Live>) {
 fn settle(_: usize, before: Option<Live>) {
     let begun = std::time::Instant::now();
     let aim = before.unwrap_or(Live::NOTHING);
-    watch::until(|| Live::now() == aim || begun.elapsed() > Duration::from_millis(500));
+    watchdog::until(|| Live::now() == aim || begun.elapsed() > Duration::from_millis(500));
 }
 
 /// Returns the number of threads of this process, where the system lists them.

@@ -1,4 +1,4 @@
-//! Join sets, trackers and scopes: every way to end them.
+//! Ends join sets, trackers and scopes in every way.
 
 use std::{
     future::{Future, poll_fn},
@@ -10,10 +10,12 @@ use std::{
 use blitz_io::task::{self, JoinSet, TaskTracker, yield_now};
 
 use crate::{
-    ON_PURPOSE, Scenario,
-    gate::Gate,
-    make::{all_kinds, poll_once, run_until, workers},
-    panics,
+    ON_PURPOSE, Scenario, panics,
+    support::{
+        gate::Gate,
+        manual_poll::poll_once,
+        runtimes::{all_kinds, run_until, workers},
+    },
     tasks::for_ever,
 };
 

@@ -1,4 +1,4 @@
-//! Builders with every option set: hooks, names, metrics, dumps, seeds.
+//! Builds runtimes with every option set: hooks, names, metrics, dumps, seeds.
 
 use std::{
     sync::{
@@ -15,8 +15,10 @@ use blitz_io::{
 
 use crate::{
     ON_PURPOSE, Scenario,
-    gate::Gate,
-    make::{all_kinds, run_until},
+    support::{
+        gate::Gate,
+        runtimes::{all_kinds, run_until},
+    },
     tasks::for_ever,
 };
 

@@ -1,13 +1,7 @@
-//! Locks and channels: with values inside, with waiters, and with halves that are dropped in every
+//! Drops locks and channels with values inside, with waiters, and with halves that go in every
 //! order, on one thread and on several.
 
-use std::{
-    future::Future,
-    mem,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::{mem, sync::Arc};
 
 use blitz_io::{
     channel::{broadcast, mpmc, mpsc, oneshot, watch},
@@ -16,11 +10,17 @@ use blitz_io::{
     task::JoinSet,
 };
 
-use crate::{Scenario, make::workers};
+use crate::{
+    Scenario,
+    support::{
+        manual_poll::{once, poll_once},
+        runtimes::workers,
+    },
+};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("locks whose waiters give up, and guards that outlive their handles", locks),
-    ("meetings that nobody comes to", meetings),
+    ("barriers that are dropped while tasks wait", meetings),
     ("cells set, half set and taken", cells),
     ("a tree of tokens that goes in every order", tokens),
     ("bounded channels of every length that end with messages in them", bounded),
@@ -32,10 +32,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("futures of many that end early", many),
     ("channels whose halves race to their end", races),
 ];
-
-fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 fn text(n: usize) -> String {
     n.to_string()
@@ -51,23 +47,23 @@ fn locks() {
     }
     let mutex = Arc::new(Mutex::new(text(1)));
     let guard = mutex.clone().try_lock_owned().unwrap();
-    assert!(poll_once(pin!(mutex.lock())).is_pending());
+    assert!(once(mutex.lock()).is_pending());
     let mut waiting = Box::pin(mutex.clone().lock_owned());
-    assert!(poll_once(waiting.as_mut()).is_pending());
+    assert!(poll_once(&mut waiting).is_pending());
     drop(mutex);
     drop(guard);
-    assert!(poll_once(waiting.as_mut()).is_ready());
+    assert!(poll_once(&mut waiting).is_ready());
 
     let lock = Arc::new(RwLock::new(text(2)));
     let reader = lock.clone().try_read_owned().unwrap();
     let mut writer = Box::pin(lock.clone().write_owned());
-    assert!(poll_once(writer.as_mut()).is_pending());
+    assert!(poll_once(&mut writer).is_pending());
     drop((reader, writer, lock));
 
     let semaphore = Arc::new(Semaphore::new(1));
     let permit = semaphore.clone().try_acquire_owned().unwrap();
     let mut waiting = Box::pin(semaphore.clone().acquire_many_owned(2));
-    assert!(poll_once(waiting.as_mut()).is_pending());
+    assert!(poll_once(&mut waiting).is_pending());
     semaphore.close();
     drop((waiting, permit));
 }
@@ -75,10 +71,10 @@ fn locks() {
 fn meetings() {
     let notify = Arc::new(Notify::new());
     let mut waiting = Box::pin(notify.clone().notified_owned());
-    assert!(poll_once(waiting.as_mut()).is_pending());
+    assert!(poll_once(&mut waiting).is_pending());
     drop((notify, waiting));
     let barrier = Barrier::new(2);
-    assert!(poll_once(pin!(barrier.wait())).is_pending());
+    assert!(once(barrier.wait()).is_pending());
 }
 
 fn cells() {
@@ -90,14 +86,14 @@ fn cells() {
         std::future::pending::<()>().await;
         kept
     }));
-    assert!(poll_once(making.as_mut()).is_pending());
+    assert!(poll_once(&mut making).is_pending());
     drop(making);
     cell.set(text(3)).unwrap();
     assert!(cell.set(text(4)).is_err());
-    let once = SetOnce::new();
-    assert!(poll_once(pin!(once.wait())).is_pending());
-    once.set(text(5)).unwrap();
-    assert!(once.set(text(6)).is_err());
+    let set_once = SetOnce::new();
+    assert!(once(set_once.wait()).is_pending());
+    set_once.set(text(5)).unwrap();
+    assert!(set_once.set(text(6)).is_err());
 }
 
 fn tokens() {
@@ -113,7 +109,7 @@ fn tokens() {
     drop(leaves);
     let (root, children, leaves) = tree();
     let mut waiting = Box::pin(leaves[0].clone().cancelled_owned());
-    assert!(poll_once(waiting.as_mut()).is_pending());
+    assert!(poll_once(&mut waiting).is_pending());
     drop(leaves);
     drop(children);
     root.cancel();
@@ -131,7 +127,7 @@ fn bounded() {
         }
         let weak = tx.downgrade();
         let mut waiting = Box::pin(tx.send(text(0)));
-        assert!(poll_once(waiting.as_mut()).is_pending());
+        assert!(poll_once(&mut waiting).is_pending());
         assert!(rx.try_recv().is_ok());
         drop(waiting);
         let permit = tx.clone().try_reserve_owned().unwrap();
@@ -170,8 +166,8 @@ fn oneshots() {
     drop(rx);
     assert!(tx.send(text(2)).is_err());
     let (mut tx, mut rx) = oneshot::channel::<String>();
-    assert!(poll_once(pin!(tx.closed())).is_pending());
-    assert!(poll_once(pin!(&mut rx)).is_pending());
+    assert!(once(tx.closed()).is_pending());
+    assert!(once(&mut rx).is_pending());
     drop(tx);
     drop(rx);
     let mut slot = oneshot::Slot::new();
@@ -179,7 +175,7 @@ fn oneshots() {
     tx.send(text(3)).unwrap();
     mem::forget(rx);
     let (tx, mut rx) = slot.split();
-    assert!(poll_once(pin!(&mut rx)).is_pending());
+    assert!(once(&mut rx).is_pending());
     mem::forget((tx, rx));
 }
 
@@ -189,7 +185,7 @@ fn mpmcs() {
         for n in 0..capacity {
             tx.try_send(text(n)).unwrap();
         }
-        assert!(poll_once(pin!(tx.send(text(0)))).is_pending());
+        assert!(once(tx.send(text(0))).is_pending());
         rx.try_recv().unwrap();
         let (weak_tx, weak_rx) = (tx.downgrade(), rx.downgrade());
         drop(rx);
@@ -207,7 +203,7 @@ fn broadcasts() {
     assert!(first.try_recv().is_err());
     assert!(first.try_recv().is_ok());
     let mut third = tx.subscribe();
-    assert!(poll_once(pin!(third.recv())).is_pending());
+    assert!(once(third.recv()).is_pending());
     drop(second);
     drop(tx);
     drop((first, third));
@@ -216,7 +212,7 @@ fn broadcasts() {
 fn watches() {
     let (tx, mut rx) = watch::channel(text(0));
     let other = rx.clone();
-    assert!(poll_once(pin!(rx.changed())).is_pending());
+    assert!(once(rx.changed()).is_pending());
     tx.send_replace(text(1));
     drop(rx.borrow_and_update());
     drop(rx);
@@ -227,11 +223,11 @@ fn watches() {
 fn many() {
     let pending = || Box::pin(std::future::pending::<String>());
     let mut all = Box::pin(future::join_all([pending(), pending()]));
-    assert!(poll_once(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     drop(all);
     let ready = || Box::pin(async { text(1) });
-    assert!(poll_once(pin!(future::join_all([ready(), ready()]))).is_ready());
-    assert!(poll_once(pin!(future::race_all([ready(), ready()]))).is_ready());
+    assert!(once(future::join_all([ready(), ready()])).is_ready());
+    assert!(once(future::race_all([ready(), ready()])).is_ready());
 }
 
 fn races() {

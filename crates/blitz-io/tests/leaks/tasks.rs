@@ -1,4 +1,4 @@
-//! Tasks: every way to start, to end, and to be detached.
+//! Starts, ends and detaches tasks in every way.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -16,9 +16,12 @@ use blitz_io::{
 
 use crate::{
     ON_PURPOSE, Scenario,
-    gate::Gate,
-    make::{all_kinds, poll_once, poll_with, run_until, workers},
-    watch,
+    support::{
+        gate::Gate,
+        manual_poll::{poll_once, poll_with},
+        runtimes::{all_kinds, run_until, workers},
+        watchdog,
+    },
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -441,7 +444,7 @@ fn wakes() {
         for task in tasks {
             rt.block_on(task).unwrap();
         }
-        watch::until(|| waker.is_finished());
+        watchdog::until(|| waker.is_finished());
         waker.join().unwrap();
     }
 }

@@ -1,11 +1,10 @@
-//! Signals and child processes, tested through the public API.
+//! Tests signals and child processes through the public API.
 //!
 //! Both belong to the whole process, so each test runs in a process of its own.
 #![cfg(all(unix, feature = "rt-multi-thread", feature = "sync", not(blitz_loom)))]
 
 #[path = "../support/mod.rs"]
 mod support;
-use support::{child, watch};
 
 #[cfg(feature = "signal")]
 mod signals;

@@ -1,4 +1,4 @@
-//! Child processes are started, fed, waited for and never left as zombies.
+//! Tests that child processes are started, fed, waited for and never left as zombies.
 //!
 //! Each test runs in a process of its own, which has no other children: once with process
 //! descriptors and once without, where `SIGCHLD` reports the ends of children.
@@ -18,12 +18,16 @@ use blitz_io::{
     runtime::{Builder, Runtime},
 };
 
-use crate::{child, watch};
+use crate::support::{
+    child, descriptor_limit,
+    runtimes::{one_thread_with_drivers, workers_with_drivers},
+    watchdog,
+};
 
 /// Runs the test in child processes; returns `true` in those.
 fn alone(name: &str) -> bool {
     if child::role().is_some() {
-        raise_limit();
+        descriptor_limit::raise();
         return true;
     }
     let name = format!("processes::{name}");
@@ -36,29 +40,8 @@ fn alone(name: &str) -> bool {
     false
 }
 
-/// Raises the limit of open descriptors, because five hundred children have two each, and many
-/// systems allow 1,024. Returns the new limit.
-#[allow(clippy::useless_conversion, reason = "it has 32 bits elsewhere")]
-fn raise_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call fills `limit`, which outlives it.
-    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
-    limit.rlim_cur = limit.rlim_cur.max(4_096.min(limit.rlim_max));
-    // SAFETY: the call reads `limit`, which outlives it.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
-    limit.rlim_cur.into()
-}
-
 fn runtimes() -> [Runtime; 2] {
-    [one_thread(), workers()]
-}
-
-fn one_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-fn workers() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    [one_thread_with_drivers(), workers_with_drivers(2)]
 }
 
 fn shell(script: &str) -> Command {
@@ -100,16 +83,16 @@ fn reaper_runs() -> bool {
 
 #[test]
 fn five_hundred_children_at_once_are_all_waited_for() {
-    let _watch = watch::begin_for(std::time::Duration::from_secs(120));
+    let _watch = watchdog::start_for(std::time::Duration::from_secs(120));
     if !alone("five_hundred_children_at_once_are_all_waited_for") {
         return;
     }
-    let may_open = raise_limit();
+    let may_open = descriptor_limit::raise();
     if may_open < 1_100 {
         println!("skipped: it needs 1,100 descriptors, and this process may have {may_open}");
         return;
     }
-    workers().block_on(async {
+    workers_with_drivers(2).block_on(async {
         let children: Vec<_> = (0..500)
             .map(|number| {
                 let mut child = shell("read gate; exit $0")
@@ -140,7 +123,7 @@ fn five_hundred_children_at_once_are_all_waited_for() {
 
 #[test]
 fn a_child_is_killed_and_its_exit_is_reported_every_time() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_child_is_killed_and_its_exit_is_reported_every_time") {
         return;
     }
@@ -165,7 +148,7 @@ fn a_child_is_killed_and_its_exit_is_reported_every_time() {
 
 #[test]
 fn more_than_a_pipe_holds_goes_both_ways() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("more_than_a_pipe_holds_goes_both_ways") {
         return;
     }
@@ -190,7 +173,7 @@ fn more_than_a_pipe_holds_goes_both_ways() {
 
 #[test]
 fn both_outputs_are_collected_at_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("both_outputs_are_collected_at_once") {
         return;
     }
@@ -207,7 +190,7 @@ fn both_outputs_are_collected_at_once() {
 
 #[test]
 fn a_dropped_child_goes_on_and_leaves_no_zombie() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_dropped_child_goes_on_and_leaves_no_zombie") {
         return;
     }
@@ -223,12 +206,12 @@ fn a_dropped_child_goes_on_and_leaves_no_zombie() {
             }
         });
     }
-    watch::until(|| !reaper_runs());
+    watchdog::until(|| !reaper_runs());
 }
 
 #[test]
 fn a_child_that_is_killed_on_drop_is_gone() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_child_that_is_killed_on_drop_is_gone") {
         return;
     }
@@ -248,7 +231,7 @@ fn a_child_that_is_killed_on_drop_is_gone() {
 
 #[test]
 fn children_that_outlive_their_runtime_are_waited_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("children_that_outlive_their_runtime_are_waited_for") {
         return;
     }
@@ -273,23 +256,23 @@ fn children_that_outlive_their_runtime_are_waited_for() {
         drop(rt);
         drop(kept);
         assert!(pids[..6].iter().all(|&pid| state(pid).is_some_and(|state| state != 'Z')));
-        watch::until(reaper_runs);
+        watchdog::until(reaper_runs);
         drop(gates);
-        watch::until(|| pids.iter().all(|&pid| state(pid).is_none()));
-        watch::until(|| !reaper_runs());
+        watchdog::until(|| pids.iter().all(|&pid| state(pid).is_none()));
+        watchdog::until(|| !reaper_runs());
         assert_eq!(zombies(), 0, "in round {round}");
     }
 }
 
 #[test]
 fn others_children_are_left_alone() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("others_children_are_left_alone") {
         return;
     }
     let mut others: Vec<_> =
         (0..10).map(|_| std::process::Command::new("true").spawn().unwrap()).collect();
-    watch::until(|| zombies() == 10);
+    watchdog::until(|| zombies() == 10);
     for rt in runtimes() {
         rt.block_on(async {
             for _ in 0..20 {
@@ -299,16 +282,16 @@ fn others_children_are_left_alone() {
         });
     }
     assert!(others.iter_mut().all(|child| child.wait().unwrap().success()));
-    watch::until(|| zombies() == 0);
+    watchdog::until(|| zombies() == 0);
 }
 
 #[test]
 fn a_failed_start_returns_the_error_number_of_the_system() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_failed_start_returns_the_error_number_of_the_system") {
         return;
     }
-    one_thread().block_on(async {
+    one_thread_with_drivers().block_on(async {
         let error = Command::new("/no/such/program").spawn().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
@@ -329,7 +312,7 @@ fn a_failed_start_returns_the_error_number_of_the_system() {
 
 #[test]
 fn a_wait_that_was_dropped_loses_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_wait_that_was_dropped_loses_nothing") {
         return;
     }
@@ -360,14 +343,14 @@ fn a_wait_that_was_dropped_loses_nothing() {
 
 #[test]
 fn a_wait_goes_on_in_another_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_wait_goes_on_in_another_runtime") {
         return;
     }
-    let first = workers();
+    let first = workers_with_drivers(2);
     let (mut child, stdin) = first.block_on(async { waits() });
     let gate = stdin.into_owned_fd().unwrap();
-    let second = workers();
+    let second = workers_with_drivers(2);
     drop(first);
     second.block_on(async {
         {
@@ -381,11 +364,11 @@ fn a_wait_goes_on_in_another_runtime() {
 
 #[test]
 fn a_process_group_is_killed_as_one() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_process_group_is_killed_as_one") {
         return;
     }
-    workers().block_on(async {
+    workers_with_drivers(2).block_on(async {
         let mut child = shell("sleep 1000 & echo $!; wait")
             .process_group(0)
             .stdout(Stdio::piped())
@@ -414,11 +397,11 @@ fn a_process_group_is_killed_as_one() {
 
 #[test]
 fn streams_go_from_child_to_child() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("streams_go_from_child_to_child") {
         return;
     }
-    workers().block_on(async {
+    workers_with_drivers(2).block_on(async {
         let mut first = shell("head -c 200000 /dev/zero").stdout(Stdio::piped()).spawn().unwrap();
         let between: Stdio = first.stdout.take().unwrap().try_into().unwrap();
         let output = Command::new("wc").arg("-c").stdin(between).output().await.unwrap();
@@ -429,22 +412,22 @@ fn streams_go_from_child_to_child() {
 
 #[test]
 fn a_stream_may_be_moved_out_of_a_child() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_stream_may_be_moved_out_of_a_child") {
         return;
     }
-    one_thread().block_on(async {
+    one_thread_with_drivers().block_on(async {
         let child = Command::new("echo").arg("hi").stdout(Stdio::piped()).spawn().unwrap();
         let mut text = String::new();
         child.stdout.unwrap().read_to_string(&mut text).await.unwrap();
         assert_eq!(text, "hi\n");
     });
-    watch::until(|| zombies() == 0);
+    watchdog::until(|| zombies() == 0);
 }
 
 #[test]
 fn a_command_needs_a_runtime_and_starts_nothing_without() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_command_needs_a_runtime_and_starts_nothing_without") {
         return;
     }
@@ -460,12 +443,12 @@ fn a_command_needs_a_runtime_and_starts_nothing_without() {
 /// Programs see the same behaviour either way, so only the mechanism itself is checked here.
 #[test]
 fn without_pidfds_a_signal_reports_the_exit() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("without_pidfds_a_signal_reports_the_exit") {
         return;
     }
     let without = std::env::var("BLITZ_IO_NO_PIDFD").is_ok_and(|it| it == "1");
-    one_thread().block_on(async {
+    one_thread_with_drivers().block_on(async {
         let (mut child, stdin) = waits();
         let descriptors: Vec<_> = std::fs::read_dir("/proc/self/fd")
             .unwrap()
@@ -496,7 +479,7 @@ fn kill_all(pids: &[u32]) {
         // SAFETY: the call takes integers.
         assert_eq!(unsafe { libc::kill(*pid as i32, libc::SIGKILL) }, 0);
     }
-    watch::until(|| pids.iter().all(|pid| state(*pid).is_none()));
+    watchdog::until(|| pids.iter().all(|pid| state(*pid).is_none()));
 }
 
 /// Sets the limit of open descriptors of this process; returns the limit before.
@@ -512,7 +495,7 @@ fn limit_descriptors(most: libc::rlim_t) -> libc::rlim_t {
 
 #[test]
 fn a_child_that_was_let_go_costs_no_descriptor() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_child_that_was_let_go_costs_no_descriptor") {
         return;
     }
@@ -531,7 +514,7 @@ fn a_child_that_was_let_go_costs_no_descriptor() {
         drop(rt);
         assert!(pids.iter().all(|pid| state(*pid).is_some_and(|state| state != 'Z')));
         kill_all(&pids);
-        watch::until(|| !reaper_runs());
+        watchdog::until(|| !reaper_runs());
     }
 }
 
@@ -539,25 +522,25 @@ fn a_child_that_was_let_go_costs_no_descriptor() {
 /// from code that queries only the first.
 #[test]
 fn a_zombie_of_others_hides_no_child_that_was_let_go() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_zombie_of_others_hides_no_child_that_was_let_go") {
         return;
     }
     let mut other = std::process::Command::new("true").spawn().unwrap();
-    watch::until(|| state(other.id()) == Some('Z'));
-    let pids = one_thread().block_on(detached(10));
+    watchdog::until(|| state(other.id()) == Some('Z'));
+    let pids = one_thread_with_drivers().block_on(detached(10));
     kill_all(&pids);
     assert!(other.wait().unwrap().success());
 }
 
 #[test]
 fn a_child_that_was_started_without_a_descriptor_left_runs_and_is_waited_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_child_that_was_started_without_a_descriptor_left_runs_and_is_waited_for") {
         return;
     }
     for listens in [false, true] {
-        one_thread().block_on(async {
+        one_thread_with_drivers().block_on(async {
             let _listening = listens.then(|| {
                 blitz_io::signal::unix::signal(blitz_io::signal::unix::SignalKind::child()).unwrap()
             });
@@ -605,13 +588,13 @@ fn time_of(clock: libc::clockid_t) -> std::time::Duration {
 fn a_process_that_may_have_no_descriptors_does_not_spin_for_its_children() {
     use std::time::Duration;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_process_that_may_have_no_descriptors_does_not_spin_for_its_children") {
         return;
     }
-    let rt = one_thread();
+    let rt = one_thread_with_drivers();
     let pids = rt.block_on(detached(3));
-    watch::until(reaper_runs);
+    watchdog::until(reaper_runs);
     let limited = limit_descriptors(0);
     // A signal makes the thread start a new wait.
     // SAFETY: the calls take integers.
@@ -631,7 +614,7 @@ fn a_process_that_may_have_no_descriptors_does_not_spin_for_its_children() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_child_outlives_the_keep_alive_of_the_thread_that_started_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_child_outlives_the_keep_alive_of_the_thread_that_started_it") {
         return;
     }
@@ -653,11 +636,12 @@ fn a_child_outlives_the_keep_alive_of_the_thread_that_started_it() {
     let mut child = rt.block_on(rt.spawn(async move { command.spawn() })).unwrap().unwrap();
     // The worker that started the child loses its core, and is then idle for longer than its keep
     // alive time.
-    let stalls = || rt.metrics().preemption_stall_count();
-    rt.block_on(rt.spawn(async { std::thread::sleep(std::time::Duration::from_millis(100)) }))
-        .unwrap();
-    watch::until(|| stalls() > 0);
-    watch::until(|| rt.metrics().num_idle_blocking_threads() > 0);
+    let metrics = rt.metrics();
+    rt.block_on(
+        rt.spawn(async move { watchdog::compute_until(|| metrics.preemption_handoff_count() > 0) }),
+    )
+    .unwrap();
+    watchdog::until(|| rt.metrics().num_idle_blocking_threads() > 0);
     let idle = std::time::Instant::now();
     while idle.elapsed() < std::time::Duration::from_millis(50) {
         assert!(child.try_wait().unwrap().is_none(), "it was killed with its thread");
@@ -670,11 +654,11 @@ fn a_child_outlives_the_keep_alive_of_the_thread_that_started_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_forked_process_leaves_no_zombie_of_a_dropped_child() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_forked_process_leaves_no_zombie_of_a_dropped_child") {
         return;
     }
-    let rt = one_thread();
+    let rt = one_thread_with_drivers();
     // The thread runs when the process is forked.
     let _enter = rt.enter();
     let first = Command::new("sleep").arg("1000").spawn().unwrap();
@@ -683,7 +667,7 @@ fn a_forked_process_leaves_no_zombie_of_a_dropped_child() {
     // SAFETY: the child creates a runtime of its own and ends by `_exit`.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        let fresh = one_thread();
+        let fresh = one_thread_with_drivers();
         let number = fresh.block_on(async {
             let child = Command::new("true").spawn().unwrap();
             let number = child.id().unwrap();

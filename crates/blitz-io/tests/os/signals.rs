@@ -1,4 +1,4 @@
-//! Signals reach every listener, whatever happens to runtimes.
+//! Tests that signals reach every listener, whatever happens to runtimes.
 //!
 //! Signals belong to the whole process, so each test runs in a process of its own, once for each
 //! backend of the driver.
@@ -7,11 +7,10 @@ use std::{
     collections::HashSet,
     future::poll_fn,
     sync::{
-        Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
-    task::{Context, Poll, Wake, Waker},
+    task::Poll,
 };
 
 use blitz_io::{
@@ -22,7 +21,12 @@ use blitz_io::{
     },
 };
 
-use crate::{child, watch};
+use crate::support::{
+    child,
+    manual_poll::foreign_block_on,
+    runtimes::{one_thread_with_drivers, workers_with_drivers},
+    watchdog,
+};
 
 #[cfg(target_os = "linux")]
 const BACKENDS: &[&str] = &["epoll", "poll", "uring"];
@@ -42,11 +46,7 @@ fn alone(name: &str) -> bool {
 }
 
 fn runtimes() -> [Runtime; 2] {
-    [one_thread(), Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()]
-}
-
-fn one_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
+    [one_thread_with_drivers(), workers_with_drivers(2)]
 }
 
 /// Sends a signal to this process; any thread may receive it.
@@ -66,21 +66,12 @@ fn is_caught(number: i32) -> bool {
 
 /// Polls a listener on this thread, which has no runtime, until the signal is received.
 fn received_outside_of_a_runtime(signal: &mut Signal) {
-    struct Unpark(std::thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    while signal.poll_recv(&mut Context::from_waker(&waker)).is_pending() {
-        std::thread::park();
-    }
+    foreign_block_on(poll_fn(|cx| signal.poll_recv(cx)));
 }
 
 #[test]
 fn every_listener_is_notified_after_each_delivery() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("every_listener_is_notified_after_each_delivery") {
         return;
     }
@@ -108,7 +99,7 @@ fn every_listener_is_notified_after_each_delivery() {
 
 #[test]
 fn deliveries_that_were_not_received_yet_are_merged_into_one() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("deliveries_that_were_not_received_yet_are_merged_into_one") {
         return;
     }
@@ -129,12 +120,12 @@ fn deliveries_that_were_not_received_yet_are_merged_into_one() {
 
 #[test]
 fn a_listener_outlives_the_runtime_it_was_made_in() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_listener_outlives_the_runtime_it_was_made_in") {
         return;
     }
     for _ in 0..10 {
-        let first = one_thread();
+        let first = one_thread_with_drivers();
         let mut signal = first.block_on(async { signal(SignalKind::hangup()).unwrap() });
         // No listener was created on the second runtime.
         let second = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -158,16 +149,16 @@ fn a_listener_outlives_the_runtime_it_was_made_in() {
 
 #[test]
 fn a_signal_between_two_runtimes_is_reported_by_the_second() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_signal_between_two_runtimes_is_reported_by_the_second") {
         return;
     }
     let kind = SignalKind::user_defined1();
-    let first = one_thread();
+    let first = one_thread_with_drivers();
     let mut old = first.block_on(async { signal(kind).unwrap() });
     drop(first);
     send(libc::SIGUSR1);
-    let second = one_thread();
+    let second = one_thread_with_drivers();
     second.block_on(async {
         let mut new = signal(kind).unwrap();
         old.recv().await.unwrap();
@@ -183,11 +174,11 @@ fn a_signal_between_two_runtimes_is_reported_by_the_second() {
 
 #[test]
 fn a_listener_outside_of_runtimes_is_notified_by_any_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_listener_outside_of_runtimes_is_notified_by_any_runtime") {
         return;
     }
-    let first = one_thread();
+    let first = one_thread_with_drivers();
     let mut listener = first.block_on(async { signal(SignalKind::alarm()).unwrap() });
     let second = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let other = second.block_on(async { signal(SignalKind::hangup()).unwrap() });
@@ -202,7 +193,7 @@ fn a_listener_outside_of_runtimes_is_notified_by_any_runtime() {
 
 #[test]
 fn many_runtimes_receive_signals_at_once_and_come_and_go() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("many_runtimes_receive_signals_at_once_and_come_and_go") {
         return;
     }
@@ -212,7 +203,7 @@ fn many_runtimes_receive_signals_at_once_and_come_and_go() {
             .map(|_| {
                 let ready = ready.clone();
                 std::thread::spawn(move || {
-                    one_thread().block_on(async {
+                    one_thread_with_drivers().block_on(async {
                         let mut signal = signal(SignalKind::window_change()).unwrap();
                         ready.send(()).unwrap();
                         signal.recv().await.unwrap();
@@ -228,7 +219,7 @@ fn many_runtimes_receive_signals_at_once_and_come_and_go() {
 
 #[test]
 fn a_handler_that_was_there_is_still_called() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_handler_that_was_there_is_still_called") {
         return;
     }
@@ -256,7 +247,7 @@ fn a_handler_that_was_there_is_still_called() {
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_is_installed_before_the_first_listener() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("nothing_is_installed_before_the_first_listener") {
         return;
     }
@@ -276,7 +267,7 @@ fn nothing_is_installed_before_the_first_listener() {
         assert!([libc::SIGUSR1, libc::SIGINT, libc::SIGCHLD].into_iter().all(|it| !is_caught(it)));
         assert_eq!(notifiers(), before);
     }
-    let rt = one_thread();
+    let rt = one_thread_with_drivers();
     let before = notifiers();
     let listens = rt.block_on(async { signal(SignalKind::user_defined1()).unwrap() });
     assert!(is_caught(libc::SIGUSR1) && !is_caught(libc::SIGUSR2));
@@ -288,11 +279,11 @@ fn nothing_is_installed_before_the_first_listener() {
 
 #[test]
 fn signals_that_must_not_be_caught_are_refused_by_name() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("signals_that_must_not_be_caught_are_refused_by_name") {
         return;
     }
-    one_thread().block_on(async {
+    one_thread_with_drivers().block_on(async {
         let named = [
             (libc::SIGKILL, "SIGKILL", "SIGTERM"),
             (libc::SIGSTOP, "SIGSTOP", "SIGTSTP"),
@@ -317,7 +308,7 @@ fn signals_that_must_not_be_caught_are_refused_by_name() {
 
 #[test]
 fn a_storm_of_children_is_reported_to_its_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_storm_of_children_is_reported_to_its_end") {
         return;
     }
@@ -338,7 +329,7 @@ fn a_storm_of_children_is_reported_to_its_end() {
 
 #[test]
 fn a_storm_from_many_threads_does_not_lose_the_last_signal() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_storm_from_many_threads_does_not_lose_the_last_signal") {
         return;
     }
@@ -363,7 +354,7 @@ fn a_storm_from_many_threads_does_not_lose_the_last_signal() {
 
 #[test]
 fn listeners_that_come_and_go_under_fire_break_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("listeners_that_come_and_go_under_fire_break_nothing") {
         return;
     }
@@ -391,11 +382,11 @@ fn listeners_that_come_and_go_under_fire_break_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn signals_without_a_name_are_received_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("signals_without_a_name_are_received_too") {
         return;
     }
-    one_thread().block_on(async {
+    one_thread_with_drivers().block_on(async {
         for number in libc::SIGRTMIN()..=libc::SIGRTMAX() {
             let mut signal = signal(SignalKind::from_raw(number)).unwrap();
             send(number);
@@ -406,7 +397,7 @@ fn signals_without_a_name_are_received_too() {
 
 #[test]
 fn ctrl_c_is_received_and_does_not_end_the_process() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("ctrl_c_is_received_and_does_not_end_the_process") {
         return;
     }
@@ -423,7 +414,7 @@ fn ctrl_c_is_received_and_does_not_end_the_process() {
 
 #[test]
 fn a_signal_needs_a_runtime_with_io() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_signal_needs_a_runtime_with_io") {
         return;
     }
@@ -459,8 +450,8 @@ fn switches_of_others() -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_runtime_with_a_listener_and_no_signal_does_nothing() {
-    let _watch = watch::begin();
-    if watch::is_interrupted() {
+    let _watch = watchdog::start();
+    if watchdog::is_interrupted() {
         println!("skipped: signals come all the time");
         return;
     }
@@ -481,7 +472,7 @@ fn a_runtime_with_a_listener_and_no_signal_does_nothing() {
     told.recv().unwrap();
     // Workers take a moment to park. From then on nothing changes, however long one waits.
     let mut before = switches_of_others();
-    watch::until(|| {
+    watchdog::until(|| {
         std::thread::sleep(std::time::Duration::from_millis(100));
         std::mem::replace(&mut before, switches_of_others()) == before
     });
@@ -494,7 +485,7 @@ fn a_runtime_with_a_listener_and_no_signal_does_nothing() {
 fn a_signal_begins_a_shutdown_and_a_second_one_cuts_it_short() {
     use blitz_io::{shutdown::Shutdown, time::Duration};
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_signal_begins_a_shutdown_and_a_second_one_cuts_it_short") {
         return;
     }
@@ -521,7 +512,7 @@ fn a_signal_begins_a_shutdown_and_a_second_one_cuts_it_short() {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_no_runtime_owns_take_no_signals() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("threads_that_no_runtime_owns_take_no_signals") {
         return;
     }
@@ -532,12 +523,14 @@ fn threads_that_no_runtime_owns_take_no_signals() {
         .on_task_stall(|_| ())
         .build()
         .unwrap();
-    rt.block_on(rt.spawn(async { std::thread::sleep(std::time::Duration::from_millis(50)) }))
-        .unwrap();
-    watch::until(|| rt.metrics().preemption_stall_count() > 0);
+    let metrics = rt.metrics();
+    rt.block_on(
+        rt.spawn(async move { watchdog::compute_until(|| metrics.preemption_stall_count() > 0) }),
+    )
+    .unwrap();
     drop(rt);
     // A thread waits for a child that was dropped.
-    let rt = one_thread();
+    let rt = one_thread_with_drivers();
     let _enter = rt.enter();
     let child = blitz_io::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let number = i32::try_from(child.id().unwrap()).unwrap();
@@ -555,7 +548,7 @@ fn threads_that_no_runtime_owns_take_no_signals() {
     };
     let services =
         || -> Vec<_> { masks().filter(|(name, _)| name.starts_with("blitz-")).collect() };
-    watch::until(|| services().iter().any(|(name, _)| name == "blitz-reaper"));
+    watchdog::until(|| services().iter().any(|(name, _)| name == "blitz-reaper"));
     let services = services();
     assert!(services.len() >= 2, "{services:?}");
     assert!(services.iter().all(|(_, blocks)| *blocks), "{services:?}");
@@ -568,7 +561,7 @@ fn threads_that_no_runtime_owns_take_no_signals() {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_stand_in_have_the_signal_mask_of_their_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("threads_that_stand_in_have_the_signal_mask_of_their_runtime") {
         return;
     }
@@ -593,11 +586,11 @@ fn threads_that_stand_in_have_the_signal_mask_of_their_runtime() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_signal_that_cannot_be_listened_to_is_not_caught() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !alone("a_signal_that_cannot_be_listened_to_is_not_caught") {
         return;
     }
-    let rt = one_thread();
+    let rt = one_thread_with_drivers();
     let _enter = rt.enter();
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes to `before`, which outlives it.

@@ -1,4 +1,4 @@
-//! Which tasks are blamed for a long poll, and which are not.
+//! Tests which tasks are blamed for a long poll, and which are not.
 
 use std::{
     future::poll_fn,
@@ -18,26 +18,18 @@ use blitz_io::{
 };
 
 #[cfg(target_arch = "x86_64")]
-use crate::child;
-use crate::{own_process::is_alone, watch};
+use crate::support::child;
+use crate::support::{child::is_alone, preemption::thread_cpu_time, watchdog};
 
-fn preempting(workers: usize) -> Runtime {
+fn preempting_named(workers: usize) -> Runtime {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(workers).preemption(Preemption::new());
     builder.thread_name("its-name").enable_all().build().expect("a runtime")
 }
 
-/// Returns the processor time that this thread has used.
-fn used() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills `time`, which outlives it.
-    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
-    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
-}
-
 fn compute(time: Duration) {
-    let until = used() + time;
-    while used() < until {}
+    let until = thread_cpu_time() + time;
+    while thread_cpu_time() < until {}
 }
 
 /// Runs polls of less than half a slice on `tasks` tasks, for a while.
@@ -57,12 +49,14 @@ fn short_polls(rt: &Runtime, tasks: usize, each: Duration, during: Duration) {
 
 #[test]
 fn a_storm_ends_though_polls_of_some_milliseconds_go_on() {
-    let _watch = watch::begin();
-    let rt = preempting(2);
+    let _watch = watchdog::start();
+    let rt = preempting_named(2);
     let metrics = rt.metrics();
     let reports = metrics.clone();
-    rt.block_on(rt.spawn(async move { watch::until(|| reports.preemption_stall_count() == 1) }))
-        .unwrap();
+    rt.block_on(
+        rt.spawn(async move { watchdog::compute_until(|| reports.preemption_stall_count() == 1) }),
+    )
+    .unwrap();
     let each = Duration::from_millis(3);
     short_polls(&rt, 4, each, Duration::from_millis(500));
     let handoffs = metrics.preemption_handoff_count();
@@ -87,7 +81,7 @@ fn use_one_processor() {
 
 #[test]
 fn a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str =
         "attribution::a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is";
     if !is_alone(NAME) {
@@ -105,7 +99,7 @@ fn a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
             })
         })
         .collect();
-    let rt = preempting(2);
+    let rt = preempting_named(2);
     let metrics = rt.metrics();
     short_polls(&rt, 4, Duration::from_millis(2), Duration::from_secs(2));
     assert_eq!(metrics.preemption_handoff_count(), 0);
@@ -117,7 +111,7 @@ fn a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
             }
         }
     });
-    watch::until(|| metrics.preemption_stall_count() == 1);
+    watchdog::until(|| metrics.preemption_stall_count() == 1);
     over.store(true, Relaxed);
     rt.block_on(hog).unwrap();
     others.into_iter().for_each(|other| other.join().unwrap());
@@ -127,8 +121,8 @@ fn a_thread_without_its_share_of_a_processor_is_not_blamed_and_a_hog_is() {
 /// completes.
 #[test]
 fn a_task_that_calls_the_runtime_all_the_time_is_caught_too() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_named(1);
     let (sender, reports) = mpsc::channel::<Waker>();
     let pending = rt.spawn(poll_fn(move |cx| {
         // Only the first waker is received.
@@ -156,7 +150,7 @@ fn a_task_that_calls_the_runtime_all_the_time_is_caught_too() {
 
 #[test]
 fn tasks_that_wait_for_long_do_not_use_up_the_room_of_those_that_compute() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::new().max_detached(4))
@@ -193,13 +187,13 @@ fn tasks_that_wait_for_long_do_not_use_up_the_room_of_those_that_compute() {
 
 #[test]
 fn a_task_that_waits_for_good_does_not_keep_the_monitor_awake() {
-    let _watch = watch::begin();
-    let rt = preempting(2);
+    let _watch = watchdog::start();
+    let rt = preempting_named(2);
     let (go, gone) = mpsc::channel::<()>();
     let waiting = rt.spawn(async move { gone.recv().unwrap_err() });
     let metrics = rt.metrics();
-    watch::until(|| metrics.preemption_detached_threads() == 1);
-    watch::until(|| {
+    watchdog::until(|| metrics.preemption_detached_threads() == 1);
+    watchdog::until(|| {
         let before = metrics.preemption_scan_count();
         // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
@@ -212,8 +206,8 @@ fn a_task_that_waits_for_good_does_not_keep_the_monitor_awake() {
 
 #[test]
 fn a_thread_that_stands_in_has_the_name_of_the_others() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_named(1);
     let (go, gone) = mpsc::channel::<()>();
     let waiting = rt.spawn(async move { gone.recv().unwrap_err() });
     let name = rt.spawn(async { thread::current().name().map(str::to_owned) });
@@ -226,7 +220,7 @@ fn a_thread_that_stands_in_has_the_name_of_the_others() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str =
         "attribution::a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else";
     if child::role().is_none() {
@@ -236,11 +230,11 @@ fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
         child::has_succeeded(&output);
         return;
     }
-    let rt = preempting(2);
+    let rt = preempting_named(2);
     rt.block_on(rt.spawn(async { compute(Duration::from_millis(20)) })).unwrap();
-    crate::sandbox::forbid(libc::SYS_membarrier, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    crate::support::syscall_filter::forbid(libc::SYS_membarrier, libc::SECCOMP_FILTER_FLAG_TSYNC);
     let metrics = rt.metrics();
-    watch::until(|| {
+    watchdog::until(|| {
         rt.block_on(rt.spawn(async { compute(Duration::from_millis(15)) })).unwrap();
         let before = metrics.preemption_scan_count();
         // This sleep waits for no event: the monitor must not check any more.
@@ -265,15 +259,15 @@ fn a_sandbox_that_is_entered_later_leaves_locks_and_dumps_usable() {
     const NAME: &str = "attribution::a_sandbox_that_is_entered_later_leaves_locks_and_dumps_usable";
     const THREADS: usize = 16;
     const TURNS: usize = 20_000;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let mut command = child::command(NAME, "is alone");
         child::succeed(command.env("BLITZ_BARRIER", "membarrier"));
         return;
     }
-    let rt = preempting(2);
+    let rt = preempting_named(2);
     rt.block_on(async {});
-    crate::sandbox::forbid(libc::SYS_membarrier, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    crate::support::syscall_filter::forbid(libc::SYS_membarrier, libc::SECCOMP_FILTER_FLAG_TSYNC);
     let semaphore = Arc::new(blitz_io::sync::Semaphore::new(2));
     let threads: Vec<_> = (0..THREADS)
         .map(|_| {

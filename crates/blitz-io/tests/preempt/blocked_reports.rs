@@ -1,4 +1,4 @@
-//! The contents of a report about a blocked thread: the system call, and what it waits for.
+//! Tests what a report about a blocked thread contains: the system call, and what it waits for.
 //!
 //! Where the system does not provide this (a sandbox without the file), the tests print so and end.
 
@@ -16,20 +16,13 @@ use blitz_io::{
     task,
 };
 
-use crate::watch;
+use crate::support::{preemption::with_reports, watchdog};
 
 /// Creates a runtime that reports stalls. Its slice is long enough that the work of a thread before
 /// it waits does not count as computing.
-fn with_reports(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
-    let (sender, reports) = mpsc::channel();
-    let sender = Mutex::new(sender);
-    let rt = Builder::new_multi_thread()
-        .worker_threads(workers)
-        .preemption(Preemption::new().slice(Duration::from_millis(50)))
-        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
-        .build()
-        .unwrap();
-    (rt, reports)
+fn reporting(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let preemption = Preemption::new().slice(Duration::from_millis(50));
+    with_reports(Builder::new_multi_thread().worker_threads(workers).preemption(preemption))
 }
 
 /// Returns true if this system reports the system call in which a thread waits.
@@ -43,11 +36,11 @@ fn is_reported() -> bool {
 
 #[test]
 fn a_report_of_a_sleeping_task_names_the_sleep() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_reported() {
         return;
     }
-    let (rt, reports) = with_reports(1);
+    let (rt, reports) = reporting(1);
     // The task is left behind when the test ends.
     drop(rt.spawn(async { thread::sleep(Duration::from_secs(3600)) }));
     let stall = reports.recv().unwrap();
@@ -65,11 +58,11 @@ fn a_report_of_a_sleeping_task_names_the_sleep() {
 fn a_report_of_a_blocked_read_names_its_descriptor() {
     use std::{io::Read, os::fd::AsRawFd};
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_reported() {
         return;
     }
-    let (rt, reports) = with_reports(1);
+    let (rt, reports) = reporting(1);
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     let descriptor = reader.as_raw_fd();
     let reads = rt.spawn(async move {
@@ -89,11 +82,11 @@ fn a_report_of_a_blocked_read_names_its_descriptor() {
 /// Each of two tasks has one lock and waits for the other's, for ever. They are left behind.
 #[test]
 fn a_deadlock_has_two_locks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_reported() {
         return;
     }
-    let (rt, reports) = with_reports(2);
+    let (rt, reports) = reporting(2);
     let locks = [(); 2].map(|()| Arc::new(Mutex::new(())));
     // Each goes on only when both have a lock.
     let both = Arc::new(Barrier::new(2));
@@ -125,8 +118,8 @@ fn a_deadlock_has_two_locks() {
 
 #[test]
 fn a_report_of_a_computing_task_names_no_system_call() {
-    let _watch = watch::begin();
-    let (rt, reports) = with_reports(1);
+    let _watch = watchdog::start();
+    let (rt, reports) = reporting(1);
     let (end, ended) = mpsc::channel::<()>();
     let hog = rt.spawn(async move { while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {} });
     let stall = reports.recv().unwrap();

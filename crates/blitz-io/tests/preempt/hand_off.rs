@@ -1,17 +1,14 @@
-//! No task can stall the others, and the runtime names the one that tried.
+//! Tests that no task can stall the others, and that the runtime names the task that tried.
 //!
 //! A hog ends when the test releases it, not after a time: if the runtime waited for it, the test
-//! would hang, and `watch` would end it.
+//! would hang, and the watchdog would end it.
 
 use std::{
     collections::HashSet,
     panic::Location,
     sync::{
-        Arc, Condvar, Mutex,
-        atomic::{
-            AtomicBool, AtomicUsize,
-            Ordering::{Acquire, Relaxed, Release},
-        },
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
         mpsc,
     },
     thread,
@@ -19,116 +16,47 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Preemption, Runtime, StallKind, StallReport, worker_index},
+    runtime::{Builder, Preemption, Runtime, StallKind, worker_index},
     sync::oneshot,
     task, time,
 };
 
-use crate::watch;
+use crate::support::{
+    preemption::{HogGuard, preempting_with_drivers, with_reports},
+    watchdog,
+};
 
-fn preempting(workers: usize) -> Runtime {
-    with_slice(workers, Duration::from_millis(10))
-}
-
-fn with_slice(workers: usize, slice: Duration) -> Runtime {
-    Builder::new_multi_thread()
-        .worker_threads(workers)
-        .preemption(Preemption::new().slice(slice))
-        .enable_all()
-        .build()
-        .expect("a runtime")
-}
-
-/// Ends hogs when it is dropped, also after a test that failed.
-pub(crate) struct Leash(Arc<Post>);
-
-/// The state that a [`Leash`] shares with its hogs.
-#[derive(Default)]
-struct Post {
-    over: AtomicBool,
-    lock: Mutex<()>,
-    ends: Condvar,
-}
-
-impl Post {
-    fn is_over(&self) -> bool {
-        self.over.load(Acquire)
-    }
-}
-
-impl Leash {
-    pub(crate) fn new() -> Self {
-        Self(Arc::default())
-    }
-
-    /// Returns a closure that computes until the leash is dropped.
-    pub(crate) fn hog(&self) -> impl FnOnce() + Send + use<> {
-        let post = self.0.clone();
-        move || {
-            while !post.is_over() {
-                std::hint::spin_loop();
-            }
-        }
-    }
-
-    /// Returns a closure that sleeps until the leash is dropped, a bit at a time.
-    fn sleeper(&self) -> impl FnOnce() + Send + use<> {
-        let post = self.0.clone();
-        move || {
-            while !post.is_over() {
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-    }
-
-    /// Returns a closure that waits until the leash is dropped, and uses no processor meanwhile.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn waiter(&self) -> impl FnOnce() + Send + use<> {
-        let post = self.0.clone();
-        move || {
-            let held = post.lock.lock().unwrap();
-            drop(post.ends.wait_while(held, |()| !post.is_over()).unwrap());
-        }
-    }
-}
-
-impl Drop for Leash {
-    fn drop(&mut self) {
-        let held = self.0.lock.lock().unwrap();
-        self.0.over.store(true, Release);
-        drop(held);
-        self.0.ends.notify_all();
-    }
-}
+/// The slice of most runtimes here. Chosen: short against the limit of a test.
+const SLICE: Duration = Duration::from_millis(10);
 
 #[test]
 fn a_task_runs_beside_one_that_computes_for_ever_on_the_only_worker() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
-    let leash = Leash::new();
-    let hog = leash.hog();
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
+    let guard = HogGuard::new();
+    let hog = guard.hog();
     let hog = rt.spawn(async move { hog() });
     for n in 0..100 {
         assert_eq!(rt.block_on(rt.spawn(async move { n })).unwrap(), n);
     }
     assert!(!hog.is_finished());
-    drop(leash);
+    drop(guard);
     rt.block_on(hog).unwrap();
 }
 
 #[test]
 fn timers_go_off_beside_eight_hogs_on_two_workers() {
-    let _watch = watch::begin();
-    let rt = preempting(2);
-    let leash = Leash::new();
-    let hogs: Vec<_> = (0..8).map(|_| leash.hog()).map(|hog| rt.spawn(async { hog() })).collect();
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, SLICE);
+    let guard = HogGuard::new();
+    let hogs: Vec<_> = (0..8).map(|_| guard.hog()).map(|hog| rt.spawn(async { hog() })).collect();
     rt.block_on(rt.spawn(async {
         for _ in 0..20 {
             time::sleep(Duration::from_millis(1)).await;
         }
     }))
     .unwrap();
-    drop(leash);
+    drop(guard);
     for hog in hogs {
         rt.block_on(hog).unwrap();
     }
@@ -136,13 +64,13 @@ fn timers_go_off_beside_eight_hogs_on_two_workers() {
 
 #[test]
 fn tasks_that_block_their_thread_hold_up_no_other_task() {
-    let _watch = watch::begin();
-    let rt = preempting(2);
-    let leash = Leash::new();
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, SLICE);
+    let guard = HogGuard::new();
     let sleepers: Vec<_> =
-        (0..16).map(|_| leash.sleeper()).map(|sleeper| rt.spawn(async { sleeper() })).collect();
+        (0..16).map(|_| guard.sleeper()).map(|sleeper| rt.spawn(async { sleeper() })).collect();
     rt.block_on(rt.spawn(async { time::sleep(Duration::from_millis(1)).await })).unwrap();
-    drop(leash);
+    drop(guard);
     for sleeper in sleepers {
         rt.block_on(sleeper).unwrap();
     }
@@ -151,8 +79,8 @@ fn tasks_that_block_their_thread_hold_up_no_other_task() {
 /// Tokio is stuck here for ever, with any number of workers.
 #[test]
 fn a_task_may_block_on_what_lies_in_the_lifo_slot_of_its_only_worker() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let blocked = rt.spawn(async {
         let (sender, reports) = mpsc::channel();
         blitz_io::spawn(async move { sender.send(7).unwrap() });
@@ -163,8 +91,8 @@ fn a_task_may_block_on_what_lies_in_the_lifo_slot_of_its_only_worker() {
 
 #[test]
 fn a_lock_of_std_is_held_across_blocking_code_by_many_tasks() {
-    let _watch = watch::begin();
-    let rt = preempting(2);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, SLICE);
     let lock = Arc::new(Mutex::new(0));
     let tasks: Vec<_> = (0..10)
         .map(|_| {
@@ -185,8 +113,8 @@ fn a_lock_of_std_is_held_across_blocking_code_by_many_tasks() {
 
 #[test]
 fn a_deadlock_of_two_tasks_leaves_the_others_alone() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let (one, two) = (mpsc::channel::<()>(), mpsc::channel::<()>());
     // Each waits for the other's message; a third task ends them, late.
     let (first, second) = (one.0.clone(), two.0.clone());
@@ -209,8 +137,8 @@ fn a_deadlock_of_two_tasks_leaves_the_others_alone() {
 
 #[test]
 fn a_thread_that_has_lost_its_worker_is_none() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let (sender, reports) = oneshot::channel();
     let (go, gone) = mpsc::channel::<()>();
     let task = rt.spawn(async move {
@@ -223,25 +151,25 @@ fn a_thread_that_has_lost_its_worker_is_none() {
         (before, after, child.await.unwrap(), worker_index())
     });
     rt.block_on(rt.spawn(async { 1 })).unwrap();
-    watch::until(|| rt.metrics().preemption_detached_threads() == 1);
+    watchdog::until(|| rt.metrics().preemption_detached_threads() == 1);
     go.send(()).unwrap();
     rt.block_on(reports).unwrap();
     let (before, after, child, later) = rt.block_on(task).unwrap();
     assert_eq!((before, after, child), (Some(0), None, 7));
     // The task was caught, so threads that are not workers poll it for a while.
     assert!(later.is_none());
-    watch::until(|| rt.metrics().preemption_detached_threads() == 0);
+    watchdog::until(|| rt.metrics().preemption_detached_threads() == 0);
     // The monitor counts these, and may have been interrupted in between.
-    watch::until(|| rt.metrics().preemption_handoff_count() >= 1);
-    watch::until(|| rt.metrics().preemption_stall_count() >= 1);
+    watchdog::until(|| rt.metrics().preemption_handoff_count() >= 1);
+    watchdog::until(|| rt.metrics().preemption_stall_count() >= 1);
 }
 
 #[test]
 fn a_hog_with_short_polls_is_trusted_again() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     rt.block_on(rt.spawn(async {
-        watch::until(|| worker_index().is_none());
+        watchdog::until(|| worker_index().is_none());
         task::yield_now().await;
         let mut polls = 0;
         while worker_index().is_none() {
@@ -256,8 +184,8 @@ fn a_hog_with_short_polls_is_trusted_again() {
 
 #[test]
 fn a_long_running_task_is_polled_by_no_worker() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let task = async {
         for _ in 0..20 {
             assert_eq!(worker_index(), None);
@@ -274,41 +202,30 @@ fn a_long_running_task_is_polled_by_no_worker() {
 
 #[test]
 fn without_preemption_a_worker_waits_for_its_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::disabled())
         .build()
         .unwrap();
-    let leash = Leash::new();
-    let hog = leash.hog();
+    let guard = HogGuard::new();
+    let hog = guard.hog();
     let hog = rt.spawn(async move { hog() });
     let waits = rt.spawn(async {});
     thread::sleep(Duration::from_millis(50));
     assert!(!waits.is_finished());
-    drop(leash);
+    drop(guard);
     rt.block_on(hog).unwrap();
     rt.block_on(waits).unwrap();
     assert_eq!(rt.metrics().preemption_scan_count(), 0);
 }
 
-/// Builds the runtime, and returns it with the channel of its stall reports.
-fn with_reports(builder: &mut Builder) -> (Runtime, mpsc::Receiver<StallReport>) {
-    let (sender, reports) = mpsc::channel();
-    let sender = Mutex::new(sender);
-    let rt = builder
-        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
-        .enable_all()
-        .build()
-        .unwrap();
-    (rt, reports)
-}
-
 #[test]
 fn a_report_names_the_task_that_blocked() {
-    let _watch = watch::begin();
-    let (rt, reports) =
-        with_reports(Builder::new_multi_thread().worker_threads(1).preemption(Preemption::new()));
+    let _watch = watchdog::start();
+    let (rt, reports) = with_reports(
+        Builder::new_multi_thread().worker_threads(1).preemption(Preemption::new()).enable_all(),
+    );
     let (go, gone) = mpsc::channel::<()>();
     let blocks = async move { gone.recv().unwrap() };
     let named = task::Builder::new().name("deaf");
@@ -330,26 +247,30 @@ fn a_report_names_the_task_that_blocked() {
 
 #[test]
 fn computing_is_distinguished_from_blocking() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, reports) = with_reports(
-        Builder::new_multi_thread().worker_threads(1).preemption(Preemption::disabled()),
+        Builder::new_multi_thread()
+            .worker_threads(1)
+            .preemption(Preemption::disabled())
+            .enable_all(),
     );
-    let leash = Leash::new();
-    let hog = leash.hog();
+    let guard = HogGuard::new();
+    let hog = guard.hog();
     let hog = rt.spawn(async move { hog() });
     let stall = reports.recv().unwrap();
     assert!(!stall.was_handed_off(), "preemption is off");
     if cfg!(target_os = "linux") {
         assert_eq!(stall.kind(), StallKind::Computing);
     }
-    drop(leash);
+    drop(guard);
     rt.block_on(hog).unwrap();
 }
 
 #[test]
 fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
-    let _watch = watch::begin();
-    let (rt, reports) = with_reports(Builder::new_current_thread().preemption(Preemption::new()));
+    let _watch = watchdog::start();
+    let (rt, reports) =
+        with_reports(Builder::new_current_thread().preemption(Preemption::new()).enable_all());
     rt.block_on(async {
         blitz_io::spawn(async move {
             let here = thread::current().id();
@@ -369,7 +290,7 @@ fn a_task_of_a_current_thread_runtime_is_reported_and_never_moved() {
 
 #[test]
 fn a_loop_with_checkpoints_yields_when_its_slice_is_over() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // The task keeps its core: the other task runs only because this one checks and yields.
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
@@ -395,7 +316,7 @@ fn a_loop_with_checkpoints_yields_when_its_slice_is_over() {
 
 #[test]
 fn a_task_that_checks_in_time_keeps_its_core_and_is_not_reported() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let reports = Arc::new(AtomicUsize::new(0));
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
@@ -423,8 +344,8 @@ fn a_task_that_checks_in_time_keeps_its_core_and_is_not_reported() {
 
 #[test]
 fn a_long_running_task_with_checkpoints_can_be_aborted() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let (begun, has_begun) = oneshot::channel();
     let looper = {
         let _entered = rt.enter();
@@ -445,7 +366,7 @@ fn a_long_running_task_with_checkpoints_can_be_aborted() {
 /// The largest possible value is a way to say that there is no bound.
 #[test]
 fn a_bound_may_be_as_large_as_one_likes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::new().max_detached(usize::MAX))
@@ -459,9 +380,9 @@ fn a_bound_may_be_as_large_as_one_likes() {
 
 #[test]
 fn a_task_that_is_dropped_in_the_middle_of_something_else_leaves_the_core() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
-    let leash = Leash::new();
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
+    let guard = HogGuard::new();
     // The destructor of a task of the inner runtime hogs; it runs when that runtime is shut down
     // inside of a poll of the outer one.
     struct Hogs<F: FnOnce()>(Option<F>);
@@ -471,7 +392,7 @@ fn a_task_that_is_dropped_in_the_middle_of_something_else_leaves_the_core() {
         }
     }
     let inner = Builder::new_current_thread().build().unwrap();
-    let hog = Hogs(Some(leash.hog()));
+    let hog = Hogs(Some(guard.hog()));
     inner.spawn(async move {
         let _hog = hog;
         std::future::pending::<()>().await;
@@ -479,13 +400,13 @@ fn a_task_that_is_dropped_in_the_middle_of_something_else_leaves_the_core() {
     let dropper = rt.spawn(async move { inner.shutdown_background() });
     // The destructor is a part of the poll, so that poll loses its core.
     rt.block_on(rt.spawn(async {})).unwrap();
-    drop(leash);
+    drop(guard);
     rt.block_on(dropper).unwrap();
 }
 
 #[test]
 fn operations_of_the_runtime_yield_when_the_slice_is_over() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::disabled())
@@ -509,10 +430,10 @@ fn operations_of_the_runtime_yield_when_the_slice_is_over() {
 /// away, and the operations of the `block_on` would yield for ever.
 #[test]
 fn a_task_that_blocks_inside_of_an_overdue_poll_gets_on() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let waits = || {
-        watch::until(task::should_yield);
+        watchdog::until(task::should_yield);
         task::block_in_place(|| {
             let semaphore = blitz_io::sync::Semaphore::new(1);
             let handle = blitz_io::runtime::Handle::current();
@@ -526,7 +447,7 @@ fn a_task_that_blocks_inside_of_an_overdue_poll_gets_on() {
         assert!(task::should_yield(), "its own mark is left");
     };
     let caught = async move {
-        watch::until(|| worker_index().is_none());
+        watchdog::until(|| worker_index().is_none());
         waits();
     };
     rt.block_on(rt.spawn(caught)).unwrap();
@@ -536,18 +457,18 @@ fn a_task_that_blocks_inside_of_an_overdue_poll_gets_on() {
 
 #[test]
 fn at_the_bound_tasks_wait_and_go_on_afterwards() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::new().max_detached(2))
         .build()
         .unwrap();
-    let leash = Leash::new();
-    let hogs: Vec<_> = (0..4).map(|_| leash.hog()).map(|hog| rt.spawn(async { hog() })).collect();
-    watch::until(|| rt.metrics().preemption_refused_count() > 0);
+    let guard = HogGuard::new();
+    let hogs: Vec<_> = (0..4).map(|_| guard.hog()).map(|hog| rt.spawn(async { hog() })).collect();
+    watchdog::until(|| rt.metrics().preemption_refused_count() > 0);
     assert!(rt.metrics().preemption_detached_threads() <= 2);
     let last = rt.spawn(async {});
-    drop(leash);
+    drop(guard);
     for task in hogs.into_iter().chain([last]) {
         rt.block_on(task).unwrap();
     }
@@ -556,8 +477,8 @@ fn at_the_bound_tasks_wait_and_go_on_afterwards() {
 
 #[test]
 fn two_hundred_tasks_that_sleep_are_not_one_after_the_other() {
-    let _watch = watch::begin();
-    let rt = preempting(2);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, SLICE);
     let threads = Arc::new(Mutex::new(HashSet::new()));
     let (asleep, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (0..200)
@@ -583,11 +504,11 @@ fn two_hundred_tasks_that_sleep_are_not_one_after_the_other() {
 
 #[test]
 fn a_task_that_never_ends_does_not_keep_a_bounded_shutdown() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for caught in [false, true] {
-        let rt = preempting(1);
-        let leash = Leash::new();
-        let hog = leash.hog();
+        let rt = preempting_with_drivers(1, SLICE);
+        let guard = HogGuard::new();
+        let hog = guard.hog();
         let dropped = Arc::new(());
         let kept = dropped.clone();
         rt.spawn(async move {
@@ -601,20 +522,20 @@ fn a_task_that_never_ends_does_not_keep_a_bounded_shutdown() {
         });
         begun.recv().unwrap();
         if caught {
-            watch::until(|| rt.metrics().preemption_detached_threads() == 1);
+            watchdog::until(|| rt.metrics().preemption_detached_threads() == 1);
         }
         rt.shutdown_timeout(Duration::from_millis(50));
-        drop(leash);
+        drop(guard);
         // The thread that has the core drops its tasks.
-        watch::until(|| Arc::strong_count(&dropped) == 1);
+        watchdog::until(|| Arc::strong_count(&dropped) == 1);
     }
 }
 
 #[test]
 fn a_runtime_is_dropped_while_threads_have_no_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..10 {
-        let rt = with_slice(2, Duration::from_millis(1));
+        let rt = preempting_with_drivers(2, Duration::from_millis(1));
         for n in 0..20 {
             rt.spawn(async move {
                 thread::sleep(Duration::from_millis(n % 7));
@@ -629,8 +550,8 @@ fn a_runtime_is_dropped_while_threads_have_no_worker() {
 
 #[test]
 fn blocking_in_place_and_being_stuck_agree() {
-    let _watch = watch::begin();
-    let rt = with_slice(2, Duration::from_millis(1));
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, Duration::from_millis(1));
     let tasks: Vec<_> = (0..60)
         .map(|n: u64| {
             rt.spawn(async move {
@@ -653,15 +574,15 @@ fn blocking_in_place_and_being_stuck_agree() {
 
 #[test]
 fn hooks_that_block_hold_up_no_other_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for hook in ["before", "after", "end"] {
-        let leash = Leash::new();
-        let over = leash.0.clone();
+        let guard = HogGuard::new();
+        let over = guard.state();
         // Only the hook of the first task blocks.
         let first = AtomicBool::new(true);
         let slow = move || {
             if first.swap(false, Relaxed) {
-                watch::until(|| over.is_over());
+                watchdog::until(|| over.is_over());
             }
         };
         let mut builder = Builder::new_multi_thread();
@@ -677,15 +598,15 @@ fn hooks_that_block_hold_up_no_other_task() {
             assert_eq!(rt.block_on(rt.spawn(async move { n })).unwrap(), n);
         }
         assert!(!stuck.is_finished(), "{hook}");
-        drop(leash);
+        drop(guard);
         rt.block_on(stuck).unwrap();
     }
 }
 
 /// Creates a runtime with one worker, in whose start hook the first `hang` spare threads hang until
-/// the leash is dropped; returns it with the number of spare threads that have started.
-fn hanging(hang: usize, leash: &Leash) -> (Runtime, Arc<AtomicUsize>) {
-    let (over, came) = (leash.0.clone(), Arc::new(AtomicUsize::new(0)));
+/// the guard is dropped; returns it with the number of spare threads that have started.
+fn hanging(hang: usize, guard: &HogGuard) -> (Runtime, Arc<AtomicUsize>) {
+    let (over, came) = (guard.state(), Arc::new(AtomicUsize::new(0)));
     let counted = came.clone();
     let hook = move || {
         if thread::current().name() == Some("blitz-spare") && counted.fetch_add(1, Relaxed) < hang {
@@ -703,38 +624,38 @@ fn hanging(hang: usize, leash: &Leash) -> (Runtime, Arc<AtomicUsize>) {
 
 #[test]
 fn a_thread_that_hangs_in_its_hook_keeps_no_core() {
-    let _watch = watch::begin();
-    let leash = Leash::new();
-    let (rt, came) = hanging(2, &leash);
-    let stuck = leash.sleeper();
+    let _watch = watchdog::start();
+    let guard = HogGuard::new();
+    let (rt, came) = hanging(2, &guard);
+    let stuck = guard.sleeper();
     let stuck = rt.spawn(async { stuck() });
     for n in 0..10 {
         assert_eq!(rt.block_on(rt.spawn(async move { n })).unwrap(), n);
     }
     assert!(!stuck.is_finished());
     assert!(came.load(Relaxed) > 2);
-    drop(leash);
+    drop(guard);
     rt.block_on(stuck).unwrap();
 }
 
 #[test]
 fn a_thread_that_hangs_in_its_hook_keeps_no_task() {
-    let _watch = watch::begin();
-    let leash = Leash::new();
-    let (rt, _came) = hanging(2, &leash);
+    let _watch = watchdog::start();
+    let guard = HogGuard::new();
+    let (rt, _came) = hanging(2, &guard);
     let long = task::Builder::new().long_running().spawn_on(async { 7 }, rt.handle()).unwrap();
     assert_eq!(rt.block_on(long).unwrap(), 7);
-    drop(leash);
+    drop(guard);
 }
 
 #[test]
 fn if_all_threads_hang_in_their_hook_few_are_started() {
-    let _watch = watch::begin();
-    let leash = Leash::new();
-    let (rt, came) = hanging(usize::MAX, &leash);
+    let _watch = watchdog::start();
+    let guard = HogGuard::new();
+    let (rt, came) = hanging(usize::MAX, &guard);
     let (go, gone) = mpsc::channel::<()>();
     let stuck = rt.spawn(async move { gone.recv().unwrap() });
-    watch::until(|| came.load(Relaxed) == 4);
+    watchdog::until(|| came.load(Relaxed) == 4);
     // This sleep waits for no event: it is the period in which no thread may be started.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(came.load(Relaxed), 4);
@@ -742,17 +663,17 @@ fn if_all_threads_hang_in_their_hook_few_are_started() {
     rt.block_on(stuck).unwrap();
     // The worker's own thread has the core again.
     assert_eq!(rt.block_on(rt.spawn(async { worker_index() })).unwrap(), Some(0));
-    drop(leash);
+    drop(guard);
 }
 
 /// The monitor finds no worker in a poll, and sleeps, while the only worker blocks in place and no
 /// other thread takes its core. Then that poll goes on, and must be watched and reported.
 #[test]
 fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
-    let _watch = watch::begin();
-    let leash = Leash::new();
+    let _watch = watchdog::start();
+    let guard = HogGuard::new();
     let (sender, reports) = mpsc::channel();
-    let over = leash.0.clone();
+    let over = guard.state();
     let first = Arc::new(AtomicBool::new(true));
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
@@ -782,21 +703,21 @@ fn a_poll_that_goes_on_after_it_has_blocked_in_place_is_watched() {
     });
     let stall = rt.block_on(task).unwrap();
     assert_eq!(stall.worker(), Some(0));
-    drop(leash);
+    drop(guard);
 }
 
 /// The bound holds however often cores are taken.
 #[test]
 fn threads_that_hang_in_their_hook_are_bounded_in_all() {
     const MOST: usize = 64;
-    let _watch = watch::begin();
-    let leash = Leash::new();
-    let (rt, came) = hanging(usize::MAX, &leash);
+    let _watch = watchdog::start();
+    let guard = HogGuard::new();
+    let (rt, came) = hanging(usize::MAX, &guard);
     let metrics = rt.metrics();
     let stuck_until = |is_enough: &dyn Fn() -> bool| {
         let (go, gone) = mpsc::channel::<()>();
         let stuck = rt.spawn(async move { gone.recv().unwrap() });
-        watch::until(is_enough);
+        watchdog::until(is_enough);
         go.send(()).unwrap();
         rt.block_on(stuck).unwrap();
     };
@@ -809,33 +730,33 @@ fn threads_that_hang_in_their_hook_are_bounded_in_all() {
         stuck_until(&|| metrics.preemption_refused_count() > refused);
     }
     assert_eq!(came.load(Relaxed), MOST);
-    drop(leash);
+    drop(guard);
 }
 
 #[test]
 fn a_panic_after_the_worker_is_gone_is_the_joiners() {
-    let _watch = watch::begin();
-    let rt = preempting(1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, SLICE);
     let (go, gone) = mpsc::channel::<()>();
     let task = rt.spawn(async move {
         gone.recv().unwrap();
         panic!("on purpose");
     });
-    watch::until(|| rt.metrics().preemption_detached_threads() == 1);
+    watchdog::until(|| rt.metrics().preemption_detached_threads() == 1);
     go.send(()).unwrap();
     assert!(rt.block_on(task).unwrap_err().is_panic());
 }
 
 #[test]
 fn a_future_that_blocks_when_it_is_dropped_holds_up_no_other_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct Slow(Option<mpsc::Receiver<()>>);
     impl Drop for Slow {
         fn drop(&mut self) {
             self.0.take().unwrap().recv().unwrap();
         }
     }
-    let rt = preempting(1);
+    let rt = preempting_with_drivers(1, SLICE);
     let (go, gone) = mpsc::channel();
     let slow = Slow(Some(gone));
     let task = rt.spawn(async move {
@@ -853,11 +774,11 @@ fn a_future_that_blocks_when_it_is_dropped_holds_up_no_other_task() {
 
 #[test]
 fn the_monitor_does_not_scan_an_idle_runtime() {
-    let _watch = watch::begin();
-    let rt = preempting(4);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(4, SLICE);
     rt.block_on(rt.spawn(async { thread::sleep(Duration::from_millis(30)) })).unwrap();
     let metrics = rt.metrics();
-    watch::until(|| {
+    watchdog::until(|| {
         let before = metrics.preemption_scan_count();
         // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
@@ -879,8 +800,8 @@ fn a_slice_that_makes_no_sense_is_refused() {
 #[test]
 fn under_a_storm_of_handoffs_nothing_is_lost_or_done_twice() {
     const TASKS: usize = 400;
-    let _watch = watch::begin();
-    let rt = with_slice(3, Duration::from_micros(100));
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(3, Duration::from_micros(100));
     let (done, children) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (0..TASKS)
         .map(|n| {
@@ -924,5 +845,5 @@ fn under_a_storm_of_handoffs_nothing_is_lost_or_done_twice() {
     let metrics = rt.metrics();
     assert!(metrics.preemption_handoff_count() > 20, "{}", metrics.preemption_handoff_count());
     assert!(metrics.preemption_offload_count() > 20, "{}", metrics.preemption_offload_count());
-    watch::until(|| metrics.num_alive_tasks() == 0);
+    watchdog::until(|| metrics.num_alive_tasks() == 0);
 }

@@ -1,5 +1,5 @@
-//! Socket operations complete although a thread is stuck, even if it is the thread that submitted
-//! them to the system.
+//! Tests that socket operations complete although a thread is stuck, even if it is the thread that
+//! submitted them to the system.
 
 use std::{
     io::Write,
@@ -19,7 +19,7 @@ use blitz_io::{
     task::JoinHandle,
 };
 
-use crate::watch;
+use crate::support::watchdog;
 
 fn connected() -> (TcpStream, Peer) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -53,14 +53,14 @@ fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duratio
     // There is only one worker, so it has submitted the read when it runs this task.
     let over = Arc::new(AtomicBool::new(false));
     let hog = hog(rt, &over);
-    watch::until(|| rt.metrics().preemption_detached_threads() == 1);
+    watchdog::until(|| rt.metrics().preemption_detached_threads() == 1);
     let began = Instant::now();
     peer.write_all(&[9]).unwrap();
     let took = rt.block_on(reads).unwrap() - began;
     assert!(!hog.is_finished());
     over.store(true, Relaxed);
     rt.block_on(hog).unwrap();
-    watch::until(|| rt.metrics().preemption_detached_threads() == 0);
+    watchdog::until(|| rt.metrics().preemption_detached_threads() == 0);
     took
 }
 
@@ -68,7 +68,7 @@ fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duratio
 /// in another task. Each read completes meanwhile.
 #[test]
 fn reads_complete_beside_a_hog_on_the_thread_that_submitted_them() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let backends = [IoBackend::Auto, IoBackend::Poll, IoBackend::Uring];
     for backend in backends {
         let rt =
@@ -101,7 +101,7 @@ fn reads_complete_beside_a_hog_on_the_thread_that_submitted_them() {
             }
         });
         let hog = hog(&rt, &over);
-        watch::until(|| asked.load(Relaxed) == 2);
+        watchdog::until(|| asked.load(Relaxed) == 2);
         peer.write_all(&[7]).unwrap();
         other.write_all(&[8]).unwrap();
         assert_eq!(rt.block_on(by_readiness).unwrap(), 7);
@@ -109,13 +109,13 @@ fn reads_complete_beside_a_hog_on_the_thread_that_submitted_them() {
         assert!(!hog.is_finished());
         over.store(true, Relaxed);
         rt.block_on(hog).unwrap();
-        watch::until(|| rt.metrics().preemption_detached_threads() == 0);
+        watchdog::until(|| rt.metrics().preemption_detached_threads() == 0);
         let mut median = || {
             let mut times: Vec<_> = (0..7).map(|_| round_trip(&rt, &second, &mut other)).collect();
             times.sort_unstable();
             times[3]
         };
         // Repeated, because other processes may need the processors for a while.
-        watch::until(|| median() < Duration::from_millis(20));
+        watchdog::until(|| median() < Duration::from_millis(20));
     }
 }

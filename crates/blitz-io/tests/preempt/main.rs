@@ -1,15 +1,10 @@
-//! Tasks that do not let others run, tested through the public API.
+//! Tests tasks that do not let others run, through the public API.
 //!
 //! A program of its own, because hogs take processors from other tests in the same process.
 #![cfg(all(feature = "rt-multi-thread", feature = "time", feature = "sync", not(blitz_loom)))]
 
 #[path = "../support/mod.rs"]
 mod support;
-#[cfg(target_os = "linux")]
-use support::child;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-use support::sandbox;
-use support::watch;
 
 mod hand_off;
 mod waits_in_polls;

@@ -1,4 +1,4 @@
-//! A name lookup that blocks inside of a poll.
+//! Tests a name lookup that blocks inside of a poll.
 //!
 //! No test can make a name server slow. So this program has a `getaddrinfo` of its own, in front of
 //! the system's: the lookup of one name waits in it until it is released.
@@ -12,7 +12,7 @@ use std::{
 
 use blitz_io::runtime::{Builder, StallKind};
 
-use crate::watch;
+use crate::support::watchdog;
 
 const SLOW: &CStr = c"slow.test";
 
@@ -55,7 +55,7 @@ unsafe extern "C" fn getaddrinfo(
 
 #[test]
 fn a_blocking_name_lookup_in_a_poll_holds_up_no_other_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, reports) = std::sync::mpsc::channel();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)

@@ -1,4 +1,4 @@
-//! Tests that need a process of their own: one that is stopped, forked, or out of threads.
+//! Tests preemption in processes of their own: one that is stopped, forked, or out of threads.
 
 use std::{
     process::Stdio,
@@ -16,42 +16,20 @@ use std::{
 
 use blitz_io::runtime::{Builder, Preemption, Runtime, worker_index};
 
-use crate::{child, watch};
-
-fn preempting(workers: usize) -> Runtime {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(workers).preemption(Preemption::new()).build().expect("a runtime")
-}
-
-/// Runs this test again in a process of its own; returns `true` in that process.
-pub(crate) fn is_alone(name: &str) -> bool {
-    if child::role().is_some() {
-        return true;
-    }
-    child::succeed(&mut child::command(name, "is alone"));
-    false
-}
-
-/// Prevents this process from starting further threads.
-pub(crate) fn allow_no_thread() {
-    // SAFETY: the system calls take integers and a pointer to `limit`, which outlives its call.
-    unsafe {
-        if libc::getuid() == 0 {
-            // Root has no limit. 65534 is the user `nobody` by convention.
-            assert_eq!(libc::setuid(65534), 0);
-        }
-        let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        assert_eq!(libc::setrlimit(libc::RLIMIT_NPROC, &limit), 0);
-    }
-}
+use crate::support::{
+    child::{self, is_alone},
+    preemption::preempting,
+    thread_limit::allow_no_thread,
+    watchdog,
+};
 
 #[test]
 fn a_core_for_which_the_system_refuses_a_thread_is_not_lost() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("own_process::a_core_for_which_the_system_refuses_a_thread_is_not_lost") {
         return;
     }
-    let rt = preempting(1);
+    let rt = preempting(1, Preemption::new());
     // Starts the monitor.
     rt.block_on(rt.spawn(async {})).unwrap();
     allow_no_thread();
@@ -60,7 +38,7 @@ fn a_core_for_which_the_system_refuses_a_thread_is_not_lost() {
         let refused = rt.metrics().preemption_refused_count();
         let stuck = rt.spawn(async move { gone.recv().unwrap() });
         let waits = rt.spawn(async { 7 });
-        watch::until(|| rt.metrics().preemption_refused_count() > refused);
+        watchdog::until(|| rt.metrics().preemption_refused_count() > refused);
         assert!(!waits.is_finished());
         go.send(()).unwrap();
         rt.block_on(stuck).unwrap();
@@ -78,11 +56,11 @@ fn a_core_for_which_the_system_refuses_a_thread_is_not_lost() {
 
 #[test]
 fn without_a_monitor_tasks_run_all_the_same() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("own_process::without_a_monitor_tasks_run_all_the_same") {
         return;
     }
-    let rt = preempting(2);
+    let rt = preempting(2, Preemption::new());
     allow_no_thread();
     for n in 0..100 {
         assert_eq!(rt.block_on(rt.spawn(async move { n })).unwrap(), n);
@@ -93,7 +71,7 @@ fn without_a_monitor_tasks_run_all_the_same() {
 /// The process is stopped for a second in all, and goes on: no task must be blamed for that.
 #[test]
 fn time_in_which_the_process_was_stopped_is_charged_to_no_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "own_process::time_in_which_the_process_was_stopped_is_charged_to_no_task";
     if child::role().is_none() {
         let mut stopped =
@@ -130,18 +108,18 @@ fn time_in_which_the_process_was_stopped_is_charged_to_no_task() {
         }
     }))
     .unwrap();
-    assert_eq!(long.load(Relaxed), 0, "somebody was blamed");
+    assert_eq!(long.load(Relaxed), 0, "a task was blamed");
 }
 
 /// The child has a copy of a runtime whose threads do not exist there, and creates a runtime of its
 /// own.
 #[test]
 fn a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("own_process::a_process_that_is_forked_by_a_task_has_a_monitor_of_its_own") {
         return;
     }
-    let rt = preempting(1);
+    let rt = preempting(1, Preemption::new());
     let status = rt.spawn(async {
         // Caught meanwhile, so this thread has no core when it forks.
         thread::sleep(Duration::from_millis(50));
@@ -187,7 +165,7 @@ fn begin_namespace() -> Option<bool> {
 /// Parent and child are each the first of their namespace, so both have number 1.
 #[test]
 fn a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("own_process::a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own") {
         return;
     }
@@ -203,33 +181,35 @@ fn a_process_with_the_number_of_its_parent_has_a_monitor_of_its_own() {
     }
 }
 
-/// Returns how often the monitor has gone to sleep, if there is one.
-fn naps() -> u64 {
+/// Returns how often the monitor has gone to sleep; `None` if it has ended, because no runtime is
+/// left to watch.
+fn naps() -> Option<u64> {
     let mut threads =
         std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
     let is_monitor = |thread: &std::path::PathBuf| {
         std::fs::read_to_string(thread.join("comm"))
             .is_ok_and(|name| name.trim() == "blitz-monitor")
     };
-    let monitor = threads.find(is_monitor).expect("there is a monitor");
-    let status = std::fs::read_to_string(monitor.join("status")).unwrap();
+    let monitor = threads.find(is_monitor)?;
+    // It may end meanwhile.
+    let status = std::fs::read_to_string(monitor.join("status")).ok()?;
     let mut words = status.split_whitespace();
     words.find(|word| *word == "voluntary_ctxt_switches:").expect("Linux counts them");
-    words.next().unwrap().parse().unwrap()
+    Some(words.next().unwrap().parse().unwrap())
 }
 
 /// The stuck task is reported, and then the monitor has nothing left to do for its runtime.
 #[test]
 fn the_monitor_does_not_scan_a_runtime_that_never_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // Each signal would wake the monitor.
-    if watch::is_interrupted()
+    if watchdog::is_interrupted()
         || !is_alone("own_process::the_monitor_does_not_scan_a_runtime_that_never_ends")
     {
         return;
     }
     let quiet = || {
-        watch::until(|| {
+        watchdog::until(|| {
             let before = naps();
             // This sleep waits for no event: it is the period in which nothing may happen.
             thread::sleep(Duration::from_millis(200));
@@ -241,7 +221,7 @@ fn the_monitor_does_not_scan_a_runtime_that_never_ends() {
             let (begin, begun) = mpsc::channel();
             spawn(&rt, begin);
             begun.recv().unwrap();
-            watch::until(|| until(&rt));
+            watchdog::until(|| until(&rt));
             rt.shutdown_background();
         };
     fn never_ends(begin: mpsc::Sender<()>) {
@@ -291,7 +271,7 @@ fn the_monitor_does_not_scan_a_runtime_that_never_ends() {
 /// counted. In a process of its own, because one thread reports for all runtimes.
 #[test]
 fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("own_process::a_report_that_blocks_for_ever_costs_reports_and_no_core") {
         return;
     }
@@ -329,7 +309,7 @@ fn a_report_that_blocks_for_ever_costs_reports_and_no_core() {
     }
     assert_eq!(reports.load(Relaxed), 0);
     open.store(true, Release);
-    watch::until(|| reports.load(Relaxed) + forgotten.load(Relaxed) == stalls());
+    watchdog::until(|| reports.load(Relaxed) + forgotten.load(Relaxed) == stalls());
     assert!(forgotten.load(Relaxed) > 0);
     // A core that was lost would make this hang.
     drop(rt);
@@ -360,7 +340,7 @@ impl Waiting {
     /// Waits until this many are in their polls, because a shutdown drops a task that has not begun
     /// and does not wait for it.
     fn until_begun(&self, count: usize) {
-        watch::until(|| self.begun.load(Relaxed) == count);
+        watchdog::until(|| self.begun.load(Relaxed) == count);
     }
 
     /// Drops the runtime, and releases the waiting polls when the shutdown has reported them.
@@ -376,7 +356,7 @@ impl Waiting {
 
 #[test]
 fn a_shutdown_that_waits_for_polls_names_them() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "own_process::a_shutdown_that_waits_for_polls_names_them";
         let output = child::answer_each(&mut child::command(name, "waits"), "has waited");
@@ -400,7 +380,7 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     }
     let named = |name| blitz_io::task::Builder::new().name(name);
     let waiting = Waiting::default();
-    let rt = preempting(1);
+    let rt = preempting(1, Preemption::new());
     let stuck = waiting.one_more();
     named("taken").spawn_on(async { stuck() }, rt.handle()).unwrap();
     let stuck = waiting.one_more();
@@ -414,22 +394,22 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     }
     waiting.until_begun(2 + usize::from(FIBERS));
     // The offload is counted when its thread was notified, and the poll may have begun by then.
-    watch::until(|| rt.metrics().preemption_offload_count() > 0);
+    watchdog::until(|| rt.metrics().preemption_offload_count() > 0);
     let stalls = 1 + u64::from(FIBERS);
-    watch::until(|| rt.metrics().preemption_stall_count() >= stalls);
+    watchdog::until(|| rt.metrics().preemption_stall_count() >= stalls);
     waiting.outlast(rt);
     let waiting = Waiting::default();
     let rt = Builder::new_multi_thread().worker_threads(1).on_task_stall(|_| ()).build().unwrap();
     let stuck = waiting.one_more();
     named("kept").spawn_on(async { stuck() }, rt.handle()).unwrap();
-    watch::until(|| rt.metrics().preemption_stall_count() >= 1);
+    watchdog::until(|| rt.metrics().preemption_stall_count() >= 1);
     waiting.outlast(rt);
 }
 
 /// A thread of its own reports a shutdown that waits, not the one that calls `on_task_stall`.
 #[test]
 fn a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name =
             "own_process::a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks";
@@ -457,13 +437,13 @@ fn a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks() {
 /// The thread that waits in the shutdown is not the one that reports the polls it waits for.
 #[test]
 fn a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str =
         "own_process::a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error";
     if !is_alone(NAME) {
         return;
     }
-    let rt = preempting(1);
+    let rt = preempting(1, Preemption::new());
     let (sender, reports) = mpsc::channel();
     rt.spawn(async move {
         let _lock = std::io::stderr().lock();
@@ -479,7 +459,7 @@ fn a_shutdown_with_a_limit_ends_though_a_poll_has_the_lock_of_standard_error() {
 
 /// Returns true if a task runs beside one that is stuck on the only worker.
 fn stuck_and_not() -> bool {
-    let rt = preempting(1);
+    let rt = preempting(1, Preemption::new());
     let over = Arc::new(AtomicBool::new(false));
     let ends = over.clone();
     let stuck = rt.spawn(async move {

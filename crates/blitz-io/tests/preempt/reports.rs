@@ -1,5 +1,5 @@
-//! Reports about long tasks without a stall callback, about tasks that are caught again, and about
-//! bounds that were reached; and tests that those bounds hold.
+//! Tests reports about long tasks without a stall callback, about tasks that are caught again, and
+//! about bounds that were reached; and that those bounds hold.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -12,12 +12,11 @@ use blitz_io::{
     task,
 };
 
-use crate::{child, hand_off::Leash, watch};
-
-fn preempting(workers: usize, preemption: Preemption) -> Runtime {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(workers).preemption(preemption).build().expect("a runtime")
-}
+use crate::support::{
+    child,
+    preemption::{HogGuard, preempting},
+    watchdog,
+};
 
 /// Waits until all earlier reports were delivered: one thread reports for all runtimes, in order.
 fn until_all_is_reported() {
@@ -32,12 +31,12 @@ fn until_all_is_reported() {
 fn hogs(rt: &Runtime) -> impl Future<Output = ()> + Send + 'static {
     let metrics = rt.metrics();
     let before = metrics.preemption_stall_count();
-    async move { watch::until(|| metrics.preemption_stall_count() > before) }
+    async move { watchdog::compute_until(|| metrics.preemption_stall_count() > before) }
 }
 
 #[test]
 fn without_a_callback_debug_builds_write_a_line_for_each_location_and_minute() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "reports::\
         without_a_callback_debug_builds_write_a_line_for_each_location_and_minute";
     if child::role().is_none() {
@@ -65,7 +64,7 @@ fn without_a_callback_debug_builds_write_a_line_for_each_location_and_minute() {
 /// The stall callback is called for each long poll, also for those that delay no other task.
 #[test]
 fn a_task_that_is_caught_again_is_reported_again() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, reports) = mpsc::channel();
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(1).preemption(Preemption::new());
@@ -117,17 +116,17 @@ fn a_task_that_is_caught_again_is_reported_again() {
 /// The task is reported once, and then the monitor has nothing left to do about it.
 #[test]
 fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_awake() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = preempting(1, Preemption::new());
     let (go, gone) = mpsc::channel::<()>();
     let waiting = rt.spawn(async move {
-        watch::until(|| worker_index().is_none());
+        watchdog::until(|| worker_index().is_none());
         task::yield_now().await;
         gone.recv().unwrap_err()
     });
     let metrics = rt.metrics();
-    watch::until(|| metrics.preemption_stall_count() >= 2);
-    watch::until(|| {
+    watchdog::until(|| metrics.preemption_stall_count() >= 2);
+    watchdog::until(|| {
         let before = metrics.preemption_scan_count();
         // This sleep waits for no event: it is the period in which nothing may happen.
         thread::sleep(Duration::from_millis(200));
@@ -140,7 +139,7 @@ fn a_task_that_waits_for_good_when_it_is_caught_again_does_not_keep_the_monitor_
 /// The monitor no longer watches the task when its runtime ends, and the task calls `checkpoint`.
 #[test]
 fn a_caught_task_with_checkpoints_ends_with_its_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in 0..3 {
         let rt = preempting(1, Preemption::new());
         let metrics = rt.metrics();
@@ -148,25 +147,25 @@ fn a_caught_task_with_checkpoints_ends_with_its_runtime() {
         let kept = token.clone();
         rt.spawn(async move {
             let _kept = kept;
-            watch::until(|| worker_index().is_none());
+            watchdog::until(|| worker_index().is_none());
             loop {
                 task::checkpoint().await;
             }
         });
-        watch::until(|| metrics.preemption_offload_count() > 2);
+        watchdog::until(|| metrics.preemption_offload_count() > 2);
         match how {
             0 => drop(rt),
             1 => rt.shutdown_background(),
             _ => rt.shutdown_timeout(Duration::from_secs(20)),
         }
-        watch::until(|| Arc::strong_count(&token) == 1);
+        watchdog::until(|| Arc::strong_count(&token) == 1);
     }
 }
 
 /// Each step blocks for a moment and then checks whether to yield, which is in time.
 #[test]
 fn a_task_that_blocks_in_short_steps_and_checks_keeps_its_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = preempting(1, Preemption::new().slice(Duration::from_millis(200)));
     let metrics = rt.metrics();
     let steps = rt.spawn(async move {
@@ -184,7 +183,7 @@ fn a_task_that_blocks_in_short_steps_and_checks_keeps_its_worker() {
 /// Without the bound, each of these tasks would have a thread.
 #[test]
 fn long_running_tasks_that_block_are_bounded() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "reports::long_running_tasks_that_block_are_bounded";
     if child::role().is_none() {
         let text = child::succeed(&mut child::command(NAME, "counts"));
@@ -199,19 +198,19 @@ fn long_running_tasks_that_block_are_bounded() {
         .build()
         .unwrap();
     let before = child::threads();
-    let leash = Leash::new();
+    let guard = HogGuard::new();
     let waits = || {
-        let waits = leash.waiter();
+        let waits = guard.waiter();
         let task = task::Builder::new().long_running();
         task.spawn_on(async { waits() }, rt.handle()).unwrap()
     };
     let tasks: Vec<_> = std::iter::repeat_with(waits).take(100).collect();
-    watch::until(|| rt.metrics().preemption_refused_count() > 0);
+    watchdog::until(|| rt.metrics().preemption_refused_count() > 0);
     // Eight tasks that block, and four that are not yet known to block; besides those up to four
     // threads for each worker that is late, the monitor, and the reporter.
     let threads = child::threads() - before;
     assert!(threads <= 8 + 4 + 4 * 2 + 2, "{threads}");
-    drop(leash);
+    drop(guard);
     for task in tasks {
         rt.block_on(task).unwrap();
     }
@@ -221,7 +220,7 @@ fn long_running_tasks_that_block_are_bounded() {
 /// All tasks hog until they are released: as many as may have threads run, and the others wait.
 #[test]
 fn ten_thousand_hogs_at_once_are_bounded() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "reports::ten_thousand_hogs_at_once_are_bounded";
     let line = |computes| match computes {
         true => "`Preemption::max_detached` allows",
@@ -244,9 +243,9 @@ fn ten_thousand_hogs_at_once_are_bounded() {
             .build()
             .unwrap();
         let before = child::threads();
-        let leash = Leash::new();
+        let guard = HogGuard::new();
         let hogs = || {
-            let (hog, waiter) = (leash.hog(), leash.waiter());
+            let (hog, waiter) = (guard.hog(), guard.waiter());
             rt.spawn(async move {
                 if computes {
                     hog()
@@ -258,7 +257,7 @@ fn ten_thousand_hogs_at_once_are_bounded() {
         };
         let tasks: Vec<_> = std::iter::repeat_with(hogs).take(10_000).collect();
         let metrics = rt.metrics();
-        watch::until(|| {
+        watchdog::until(|| {
             thread::sleep(Duration::from_millis(1));
             metrics.preemption_refused_count() > 0
         });
@@ -269,7 +268,7 @@ fn ten_thousand_hogs_at_once_are_bounded() {
         assert!(peak <= bound, "{peak}");
         let threads = child::threads() - before;
         assert!(threads <= bound as usize + 4 * 2 + 2, "{threads}");
-        drop(leash);
+        drop(guard);
         let ended: usize = tasks.into_iter().map(|task| rt.block_on(task).unwrap()).sum();
         assert_eq!(ended, 10_000);
     }
@@ -280,7 +279,7 @@ fn ten_thousand_hogs_at_once_are_bounded() {
 /// the report does not claim a hand-off.
 #[test]
 fn a_core_that_no_thread_takes_was_not_handed_off() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "reports::a_core_that_no_thread_takes_was_not_handed_off";
     if child::role().is_none() {
         let text = child::succeed(&mut child::command(NAME, "refuses"));
@@ -302,7 +301,7 @@ fn a_core_that_no_thread_takes_was_not_handed_off() {
     }));
     let reports = reports.unwrap();
     let handoffs = rt.metrics().preemption_handoff_count();
-    crate::own_process::allow_no_thread();
+    crate::support::thread_limit::allow_no_thread();
     // The spare thread takes the next cores, one after the other.
     let (release, held) = mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
@@ -323,7 +322,7 @@ fn a_core_that_no_thread_takes_was_not_handed_off() {
     for task in stuck {
         rt.block_on(task).unwrap();
     }
-    watch::until(|| rt.metrics().preemption_refused_count() > 0);
+    watchdog::until(|| rt.metrics().preemption_refused_count() > 0);
     until_reported_once_more(&rt);
 }
 
@@ -332,15 +331,15 @@ fn a_core_that_no_thread_takes_was_not_handed_off() {
 fn until_reported_once_more(rt: &Runtime) {
     let stalls = rt.metrics().preemption_stall_count();
     let metrics = rt.metrics();
-    rt.block_on(
-        rt.spawn(async move { watch::until(|| metrics.preemption_stall_count() > stalls) }),
-    )
+    rt.block_on(rt.spawn(async move {
+        watchdog::compute_until(|| metrics.preemption_stall_count() > stalls)
+    }))
     .unwrap();
 }
 
 #[test]
 fn tasks_of_a_local_runtime_are_reported_and_marked_and_not_moved() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, reports) = mpsc::channel();
     let mut builder = Builder::new_current_thread();
     builder.on_task_stall(move |stall| drop(sender.send(stall.clone())));
@@ -362,7 +361,7 @@ fn tasks_of_a_local_runtime_are_reported_and_marked_and_not_moved() {
 /// Opening a FIFO blocks until its other end is opened.
 #[test]
 fn a_file_that_blocks_holds_up_no_other_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = preempting(1, Preemption::new());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fifo");

@@ -1,4 +1,4 @@
-//! Stack traces of stuck tasks, which a signal captures.
+//! Tests stack traces of stuck tasks, which a signal captures.
 //!
 //! Signal handlers belong to the whole process, so each test has a process of its own.
 
@@ -6,7 +6,7 @@ use std::{
     hint::black_box,
     io,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{
             AtomicBool, AtomicUsize,
             Ordering::{Acquire, Relaxed, Release},
@@ -22,19 +22,11 @@ use blitz_io::{
     task,
 };
 
-use crate::{own_process::is_alone, watch};
+use crate::support::{child::is_alone, preemption::with_reports, watchdog};
 
-fn with_reports(preemption: Preemption) -> (Runtime, mpsc::Receiver<StallReport>) {
-    let (sender, reports) = mpsc::channel();
-    let sender = Mutex::new(sender);
-    let rt = Builder::new_multi_thread()
-        .worker_threads(2)
-        .preemption(preemption)
-        .on_task_stall(move |stall| drop(sender.lock().unwrap().send(stall.clone())))
-        .enable_all()
-        .build()
-        .unwrap();
-    (rt, reports)
+fn reporting(preemption: Preemption) -> (Runtime, mpsc::Receiver<StallReport>) {
+    let mut builder = Builder::new_multi_thread();
+    with_reports(builder.worker_threads(2).preemption(preemption).enable_all())
 }
 
 fn capturing() -> Preemption {
@@ -93,11 +85,11 @@ fn within(function: usize, address: usize) -> bool {
 
 #[test]
 fn a_hog_is_found_in_its_function() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("stacks::a_hog_is_found_in_its_function") {
         return;
     }
-    let (rt, reports) = with_reports(capturing());
+    let (rt, reports) = reporting(capturing());
     let function = crunches_numbers as fn(&AtomicBool) -> u64 as usize;
     let stall = a_hog(&rt, &reports, |stall| {
         // The hog may be inside a function that it calls at that moment.
@@ -122,7 +114,7 @@ fn a_hog_is_found_in_its_function() {
 
 /// Returns true if a foreign handler is installed and foreign signals arrive; prints that.
 fn is_interrupted() -> bool {
-    let is_interrupted = watch::is_interrupted();
+    let is_interrupted = watchdog::is_interrupted();
     if is_interrupted {
         eprintln!("skipped: signals of others come, and have a handler");
     }
@@ -142,14 +134,14 @@ fn is_handled() -> bool {
 
 #[test]
 fn no_thread_is_interrupted_unless_requested() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if is_interrupted() || !is_alone("stacks::no_thread_is_interrupted_unless_requested") {
         return;
     }
-    let (plain, reports) = with_reports(Preemption::new());
+    let (plain, reports) = reporting(Preemption::new());
     assert!(a_hog(&plain, &reports, |_| true).frames().is_empty());
     assert!(!is_handled());
-    let (rt, reports) = with_reports(capturing().slice(Duration::from_millis(50)));
+    let (rt, reports) = reporting(capturing().slice(Duration::from_millis(50)));
     assert!(is_handled());
     // A task that waits gets no signal.
     let (go, gone) = mpsc::channel::<()>();
@@ -162,12 +154,12 @@ fn no_thread_is_interrupted_unless_requested() {
 
 #[test]
 fn the_stack_of_a_blocked_task_is_captured_on_request_and_it_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("stacks::the_stack_of_a_blocked_task_is_captured_on_request_and_it_goes_on") {
         return;
     }
     let slice = Duration::from_millis(50);
-    let (rt, reports) = with_reports(Preemption::new().slice(slice).capture_blocked_stacks(true));
+    let (rt, reports) = reporting(Preemption::new().slice(slice).capture_blocked_stacks(true));
     let (go, gone) = mpsc::channel();
     let blocks = rt.spawn(async move { gone.recv().unwrap() });
     let stall = reports.recv().unwrap();
@@ -204,14 +196,14 @@ fn install() {
 
 #[test]
 fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if is_interrupted()
         || !is_alone("stacks::a_handler_that_was_there_gets_its_own_signals_and_not_ours")
     {
         return;
     }
     install();
-    let (rt, reports) = with_reports(capturing());
+    let (rt, reports) = reporting(capturing());
     a_hog(&rt, &reports, has_frames);
     assert_eq!(CALLS.load(Acquire), 0, "ours are not a user's");
     for count in 1..=100 {
@@ -223,24 +215,24 @@ fn a_handler_that_was_there_gets_its_own_signals_and_not_ours() {
     // Sent to the process, so any thread may receive it.
     // SAFETY: the calls take integers.
     assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, 0);
-    watch::until(|| CALLS.load(Acquire) == 101);
+    watchdog::until(|| CALLS.load(Acquire) == 101);
     a_hog(&rt, &reports, has_frames);
     assert_eq!(CALLS.load(Acquire), 101);
 }
 
 #[test]
 fn a_handler_that_comes_later_gets_ours_and_reports_go_without() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("stacks::a_handler_that_comes_later_gets_ours_and_reports_go_without") {
         return;
     }
-    let (rt, reports) = with_reports(capturing());
+    let (rt, reports) = reporting(capturing());
     a_hog(&rt, &reports, has_frames);
     install();
     for _ in 0..5 {
         assert!(a_hog(&rt, &reports, |_| true).frames().is_empty());
     }
-    watch::until(|| {
+    watchdog::until(|| {
         a_hog(&rt, &reports, |_| true);
         CALLS.load(Acquire) > 0
     });
@@ -258,11 +250,11 @@ fn a_handler_that_comes_later_gets_ours_and_reports_go_without() {
 fn a_listener_and_the_handler_live_together() {
     use blitz_io::signal::unix::{SignalKind, signal};
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("stacks::a_listener_and_the_handler_live_together") {
         return;
     }
-    let (rt, reports) = with_reports(capturing());
+    let (rt, reports) = reporting(capturing());
     let mut listener = {
         let _entered = rt.enter();
         signal(SignalKind::from_raw(libc::SIGURG)).unwrap()
@@ -279,12 +271,12 @@ fn a_listener_and_the_handler_live_together() {
 fn signals_from_outside_do_no_harm() {
     const SIGNALS: usize = 10_000;
     const TASKS: usize = 2_000;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !is_alone("stacks::signals_from_outside_do_no_harm") {
         return;
     }
     let slice = Duration::from_millis(1);
-    let (rt, reports) = with_reports(Preemption::new().slice(slice).capture_blocked_stacks(true));
+    let (rt, reports) = reporting(Preemption::new().slice(slice).capture_blocked_stacks(true));
     let listens = thread::spawn(move || reports.iter().filter(has_frames).count());
     let sent = Arc::new(AtomicBool::new(false));
     let sends = {

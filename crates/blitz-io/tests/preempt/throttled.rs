@@ -1,4 +1,5 @@
-//! A control group that has used up its quota: all threads stand still, and no task is to blame.
+//! Tests a control group that has used up its quota: all threads stand still, and no task is to
+//! blame.
 
 use std::{
     env, fs, io,
@@ -9,7 +10,7 @@ use std::{
 
 use blitz_io::{runtime::Builder, task};
 
-use crate::{child, watch};
+use crate::support::{child, preemption::thread_cpu_time, watchdog};
 
 /// The variable that names the child's control group.
 const GROUP: &str = "BLITZ_IT_GROUP";
@@ -56,19 +57,11 @@ impl Drop for Group {
     }
 }
 
-/// Returns the processor time that the calling thread has used.
-fn used() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills `time`, which outlives it.
-    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
 /// Runs polls that compute or wait for two milliseconds, while all threads are mostly throttled.
 async fn short_polls(end: Instant) {
     while Instant::now() < end {
-        let before = used();
-        while used() - before < Duration::from_millis(2) {}
+        let before = thread_cpu_time();
+        while thread_cpu_time() - before < Duration::from_millis(2) {}
         task::yield_now().await;
         thread::sleep(Duration::from_millis(2));
         task::yield_now().await;
@@ -77,7 +70,7 @@ async fn short_polls(end: Instant) {
 
 #[test]
 fn throttled_time_is_charged_to_no_task_and_a_hog_is_found() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "throttled::throttled_time_is_charged_to_no_task_and_a_hog_is_found";
     if child::role().is_none() {
         match Group::with_a_tenth() {
@@ -93,7 +86,7 @@ fn throttled_time_is_charged_to_no_task_and_a_hog_is_found() {
     let rt = Builder::new_multi_thread().worker_threads(2).on_task_stall(|_| ()).build().unwrap();
     let metrics = rt.metrics();
     // Repeated until the group was throttled, because other processes may leave it less time.
-    watch::until(|| {
+    watchdog::until(|| {
         let end = Instant::now() + Duration::from_secs(2);
         let tasks: Vec<_> = (0..4).map(|_| rt.spawn(short_polls(end))).collect();
         for task in tasks {

@@ -1,56 +1,24 @@
-//! Code that waits in the middle of a long poll: by `block_in_place`, by another executor, or by
-//! fork-join. It goes on, whatever happened to its worker.
+//! Tests code that waits in the middle of a long poll: by `block_in_place`, by another executor, or
+//! by fork-join. It goes on, whatever happened to its worker.
 
-use std::{
-    future::Future,
-    pin::pin,
-    sync::{Arc, mpsc},
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
-    time::Duration,
-};
+use std::{sync::mpsc, thread, time::Duration};
 
 use blitz_io::{
-    runtime::{Builder, Handle, Preemption, Runtime, RuntimeFlavor, StallReport},
+    runtime::{Builder, Handle, Preemption, RuntimeFlavor, StallReport},
     sync::{mpsc as channel, oneshot},
     task, time,
 };
 
-use crate::watch;
-
-fn preempting(workers: usize, slice: u64) -> Runtime {
-    Builder::new_multi_thread()
-        .worker_threads(workers)
-        .preemption(Preemption::new().slice(Duration::from_millis(slice)))
-        .enable_all()
-        .build()
-        .expect("a runtime")
-}
+use crate::support::{
+    manual_poll::foreign_block_on, preemption::preempting_with_drivers, watchdog,
+};
 
 /// Blocks this thread until its core has been handed off.
 fn lose_worker() {
-    watch::until(|| {
+    watchdog::until(|| {
         thread::sleep(Duration::from_millis(1));
         blitz_io::runtime::worker_index().is_none()
     });
-}
-
-/// Runs a future like the executor of another crate.
-fn foreign_block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let (mut cx, mut future) = (Context::from_waker(&waker), pin!(future));
-    loop {
-        match future.as_mut().poll(&mut cx) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }
 
 /// Waits, and then performs several hundred operations.
@@ -72,8 +40,8 @@ async fn many_operations() -> usize {
 
 #[test]
 fn blocking_in_place_after_the_worker_was_lost() {
-    let _watch = watch::begin();
-    let rt = preempting(1, 10);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(1, Duration::from_millis(10));
     let task = rt.spawn(async {
         lose_worker();
         let bridged = task::block_in_place(|| Handle::current().block_on(many_operations()));
@@ -87,8 +55,8 @@ fn blocking_in_place_after_the_worker_was_lost() {
 
 #[test]
 fn blocking_in_place_in_a_poll_that_has_no_worker_from_the_start() {
-    let _watch = watch::begin();
-    let rt = preempting(2, 1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, Duration::from_millis(1));
     let task = task::Builder::new().long_running().spawn_on(
         async {
             while !task::should_yield() {
@@ -115,7 +83,7 @@ fn blocking_in_place_in_a_poll_that_has_no_worker_from_the_start() {
 
 #[test]
 fn another_executor_inside_of_a_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for preemption in [Preemption::new(), Preemption::disabled()] {
         let rt = Builder::new_multi_thread()
             .worker_threads(2)
@@ -142,7 +110,7 @@ fn another_executor_inside_of_a_task() {
 /// Local tasks whose polls are longer than a slice, in a set that a `block_on` polls.
 #[test]
 fn a_set_of_local_tasks_is_reported_where_that_is_requested() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for mut builder in [Builder::new_current_thread(), Builder::new_multi_thread()] {
         let (sender, reports) = mpsc::channel();
         builder.on_task_stall(move |stall| drop(sender.send(stall.clone()))).enable_all();
@@ -173,7 +141,7 @@ async fn is_marked_and_goes_on<R: 'static>(then: impl FnOnce() -> R + 'static) -
 /// of other sets. Every set completes, and stalls of watched sets are reported.
 #[test]
 fn sets_on_many_threads_and_inside_of_each_other_get_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, reports) = mpsc::channel();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
@@ -228,8 +196,8 @@ fn fork_join_sections_in_tasks_that_lose_their_workers() {
         left + right
     }
 
-    let _watch = watch::begin();
-    let rt = preempting(2, 1);
+    let _watch = watchdog::start();
+    let rt = preempting_with_drivers(2, Duration::from_millis(1));
     let tasks: Vec<_> = (0..20)
         .map(|n: u64| {
             rt.spawn(async move {

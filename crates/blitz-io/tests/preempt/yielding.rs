@@ -1,16 +1,13 @@
-//! Operations of the runtime yield when the slice of their poll is over, even if they are ready.
+//! Tests that operations of the runtime yield when the slice of their poll is over, even if they
+//! are ready.
 
-use std::{
-    pin::{Pin, pin},
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::{pin::Pin, task::Poll, time::Duration};
 
 use blitz_io::{
     channel::mpmc,
     fs,
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::UdpSocket,
     runtime::{Builder, Handle, Preemption},
     stream::{StreamExt, wrappers::ReceiverStream},
     sync::{Mutex, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, watch},
@@ -18,13 +15,13 @@ use blitz_io::{
     time,
 };
 
-use crate::watch as watching;
+use crate::support::{manual_poll::once, sockets::tcp_pair, watchdog};
 
 /// Spins in one poll until the poll is marked, and then awaits the operation. Returns how often the
 /// operation was forced to yield.
 async fn forced<T>(operation: impl Future<Output = T>) -> u64 {
     let metrics = Handle::current().metrics();
-    watching::until(task::should_yield);
+    watchdog::until(task::should_yield);
     let before = metrics.budget_forced_yield_count();
     operation.await;
     metrics.budget_forced_yield_count() - before
@@ -41,15 +38,9 @@ macro_rules! operations {
     };
 }
 
-async fn connected() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    (client, listener.accept().await.unwrap().0)
-}
-
 #[test]
 fn every_operation_yields_when_the_slice_is_over() {
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         // The poll keeps its core, and is marked even so.
@@ -117,12 +108,12 @@ fn every_operation_yields_when_the_slice_is_over() {
         "a sleep that is over": { Duration::ZERO } => zero => time::sleep(zero);
         "a tick": { time::interval(Duration::from_secs(3600)) } => mut interval => interval.tick();
         "a byte of a socket": {
-            let (mut here, there) = connected().await;
+            let (mut here, there) = tcp_pair().await;
             here.write_all(b"x").await.unwrap();
             there.readable().await.unwrap();
             (here, there)
         } => (_here, mut there) => there.read_u8();
-        "room in a socket": { connected().await } => (mut here, _there) => here.write_all(b"x");
+        "room in a socket": { tcp_pair().await } => (mut here, _there) => here.write_all(b"x");
         "a datagram": {
             let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             socket.send_to(b"x", socket.local_addr().unwrap()).await.unwrap();
@@ -152,14 +143,9 @@ fn every_operation_yields_when_the_slice_is_over() {
     }
 }
 
-/// Polls once with a waker that does nothing, as `now_or_never` of the crate `futures` does.
-fn look<T>(future: impl Future<Output = T>) -> Poll<T> {
-    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
-}
-
 #[test]
 fn a_single_poll_finds_what_is_ready_though_the_slice_is_over() {
-    let _watch = watching::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .preemption(Preemption::disabled())
@@ -171,21 +157,21 @@ fn a_single_poll_finds_what_is_ready_though_the_slice_is_over() {
         for n in 0..3 {
             sender.try_send(n).unwrap();
         }
-        watching::until(task::should_yield);
-        assert_eq!(look(receiver.recv()), Poll::Ready(Some(0)));
-        assert!(look(Mutex::new(()).lock()).is_ready());
-        assert!(look(RwLock::new(()).read()).is_ready());
-        assert!(look(Semaphore::new(1).acquire()).is_ready());
+        watchdog::until(task::should_yield);
+        assert_eq!(once(receiver.recv()), Poll::Ready(Some(0)));
+        assert!(once(Mutex::new(()).lock()).is_ready());
+        assert!(once(RwLock::new(()).read()).is_ready());
+        assert!(once(Semaphore::new(1).acquire()).is_ready());
         let notify = Notify::new();
         notify.notify_one();
-        assert!(look(notify.notified()).is_ready());
+        assert!(once(notify.notified()).is_ready());
         // An operation that can wait yields, and a single poll after that is right as well.
         let metrics = Handle::current().metrics();
         let before = metrics.budget_forced_yield_count();
         assert_eq!(receiver.recv().await, Some(1));
         assert_eq!(metrics.budget_forced_yield_count(), before + 1);
-        watching::until(task::should_yield);
-        assert_eq!(look(receiver.recv()), Poll::Ready(Some(2)));
+        watchdog::until(task::should_yield);
+        assert_eq!(once(receiver.recv()), Poll::Ready(Some(2)));
     }))
     .unwrap();
 }

@@ -1,5 +1,5 @@
-//! The feature `tracing`: a span for each task, events of its wakers, one event for each panic, and
-//! one for each task that does not let others run.
+//! Tests the feature `tracing`: a span for each task, events of its wakers, one event for each
+//! panic, and one for each task that does not let others run.
 //!
 //! A program of its own, because no other test is built with the feature.
 #![allow(clippy::waker_clone_wake, reason = "what is done with wakers is what is told")]
@@ -14,7 +14,7 @@ use std::{
 };
 
 use blitz_io::{
-    runtime::{Builder, Runtime, worker_index},
+    runtime::{Builder, worker_index},
     task,
 };
 use tracing::{
@@ -26,11 +26,7 @@ use tracing::{
 
 #[path = "../support/mod.rs"]
 mod support;
-use support::{child, watch};
-
-fn one_thread() -> Runtime {
-    Builder::new_current_thread().build().expect("a runtime")
-}
+use support::{child, runtimes::one_thread, watchdog};
 
 /// A subscriber that records everything.
 #[derive(Clone, Default)]
@@ -99,7 +95,7 @@ impl Subscriber for Recorder {
 /// A subscriber of the whole process receives an event for a task that does not let others run.
 #[test]
 fn a_task_that_lasts_is_an_event() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let text = child::succeed(&mut child::command("a_task_that_lasts_is_an_event", "hogs"));
         assert!(!text.contains("spawned at"), "standard error is told of it, too: {text}");
@@ -108,10 +104,10 @@ fn a_task_that_lasts_is_an_event() {
     let recorder = Recorder::default();
     tracing::subscriber::set_global_default(recorder.clone()).unwrap();
     let rt = Builder::new_multi_thread().worker_threads(1).build().unwrap();
-    let hog = rt.spawn(async { watch::until(|| worker_index().is_none()) });
+    let hog = rt.spawn(async { watchdog::until(|| worker_index().is_none()) });
     rt.block_on(hog).unwrap();
     let words = ["event blitz_io::stall", "spawned at", "spans/main.rs", "in one poll on worker 0"];
-    watch::until(|| recorder.lines_with(&words) == 1);
+    watchdog::until(|| recorder.lines_with(&words) == 1);
 }
 
 #[test]

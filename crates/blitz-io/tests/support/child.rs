@@ -136,3 +136,12 @@ pub(crate) fn descriptors() -> usize {
 pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").expect("Linux lists threads").count()
 }
+
+/// Runs this test again in a process of its own; returns `true` in that process.
+pub(crate) fn is_alone(name: &str) -> bool {
+    if role().is_some() {
+        return true;
+    }
+    succeed(&mut command(name, "is alone"));
+    false
+}

@@ -1,4 +1,4 @@
-//! A gate at which threads and tasks wait until it is opened.
+//! Provides a gate at which threads and tasks wait until it is opened.
 
 use std::{
     future::Future,

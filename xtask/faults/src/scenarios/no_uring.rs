@@ -1,6 +1,6 @@
 //! A sandbox that refuses io_uring, with each of the errors that kernels and sandboxes use, for
-//! creating a ring or only for using it: a runtime that requests it by name must not be built, the
-//! error must say why and what to do, and so must `blitz doctor`.
+//! creating an io_uring or only for using it: a runtime that requests it by name must not be built,
+//! the error must say why and what to do, and so must `blitz doctor`.
 
 use std::thread;
 
@@ -50,5 +50,5 @@ fn refused(flavour: Flavour, call: libc::c_long, errno: i32) -> Verdict {
     }
 }
 
-/// The error of a kernel that would create a ring if it had parameters.
+/// The error of a kernel that would create an io_uring if it had parameters.
 const FAULT: Option<i32> = Some(libc::EFAULT);

@@ -1,4 +1,4 @@
-//! Runtimes with rings are created and dropped, with sockets registered when they end: each must
+//! Runtimes with urings are created and dropped, with sockets registered when they end: each must
 //! close its descriptors, and the ports must be free again.
 
 use blitz_io::{net::TcpListener, runtime::machine::Machine};

@@ -8,24 +8,24 @@
 //!
 //! ```text
 //! The owner's pop                      A thief
-//! B1 sets `busy`                       T1 word: IDLE -> ASKING (a CAS: one thief at a time)
+//! B1 sets `busy`                       T1 word: IDLE -> CLAIMING (a CAS: one thief at a time)
 //! B2 light()                           T2 heavy()
 //! B3 reads `word`                      T3 reads `busy`; gives up if it is set
-//! B4 ASKING: clears `busy` and         T4 claims: moves `real` by CAS
+//! B4 CLAIMING: clears `busy` and       T4 claims: moves `real` by CAS
 //!    pops by CAS, as T4                T5 word: COPYING from the first claimed slot
 //!    else: `real` += 1, plainly        T6 copies
 //! B5 clears `busy`                     T7 word: IDLE
 //! ```
 //! B2 or T2 comes first. If B2, T3 sees B1: the thief gives up, or waits for B5, and then all of
-//! the pop is done and visible. If T2, B3 sees T1 or something later: ASKING, and both sides use
+//! the pop is done and visible. If T2, B3 sees T1 or something later: CLAIMING, and both sides use
 //! CAS; or COPYING or IDLE, and the claim is done and visible, because T5 is a Release and B3 an
 //! Acquire. So plain stores to `real` never meet a CAS on it. The owner never waits.
 //!
 //! A push needs none of this, because it writes a slot and `tail`, which are the owner's. It only
 //! must not write a slot that is being copied. The owner knows `oldest`, a position at or before
 //! the oldest slot that a thread may read. To learn more it reads `real` and then `word`, in that
-//! order: a thread that sees a claim's `real` sees the ASKING before it, so IDLE after it means
-//! that the copy is over. COPYING carries the position; ASKING carries nothing, and the old
+//! order: a thread that sees a claim's `real` sees the CLAIMING before it, so IDLE after it means
+//! that the copy is over. COPYING carries the position; CLAIMING carries nothing, and the old
 //! `oldest` stays.
 //!
 //! # Invariants
@@ -41,7 +41,7 @@
 //! weakened as `unfenced_light`, `unfenced_heavy`, `unfenced_busy_check`,
 //! `unfenced_word_check`, `unfenced_copying_release`, `unfenced_done_release`,
 //! `unfenced_refresh_acquire`, `unfenced_refresh_order`, `unfenced_tail_release`,
-//! `unfenced_asking_room`.
+//! `unfenced_claiming_room`.
 //! The Release of B5 has no negative control: without it the processor could let a thief see B5
 //! before the store to `real`, but loom runs stores in program order.
 //! And `an_unfenced_ring_behaves_as_a_deque`, `a_million_items_pass_an_unfenced_ring_once`.
@@ -75,7 +75,7 @@ const LOOKS: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
 /// `word` while no thief is active.
 const IDLE: u64 = 0;
 /// `word` while a thief is about to claim.
-const ASKING: u64 = 1 << 32;
+const CLAIMING: u64 = 1 << 32;
 /// `word` while a thief copies; the lower half holds the first position that it copies.
 const COPYING: u64 = 2 << 32;
 
@@ -197,7 +197,7 @@ impl<T: Linked> UnfencedOwner<T> {
         }
         // Acquire: sees a finished claim. Pairs with the Release of T5 and T7.
         let word = self.ring.word.load(Acquire);
-        if word == ASKING && !weakened!("unfenced_word_check") {
+        if word == CLAIMING && !weakened!("unfenced_word_check") {
             return Entered::Contended;
         }
         if word == IDLE { Entered::Alone } else { Entered::Copied }
@@ -243,7 +243,7 @@ impl<T: Linked> UnfencedOwner<T> {
     fn refresh(&mut self) {
         let order = if weakened!("unfenced_refresh_acquire") { Relaxed } else { Acquire };
         let early = self.ring.word.load(Relaxed);
-        // Acquire: a thread that sees a claim's `real` sees its ASKING below. Pairs with the
+        // Acquire: a thread that sees a claim's `real` sees its CLAIMING below. Pairs with the
         // fence in T2, which is before T4.
         let real = self.ring.owner.real.load(order);
         // Acquire: the copy is over. Pairs with the Release of T7.
@@ -251,8 +251,8 @@ impl<T: Linked> UnfencedOwner<T> {
         let word = if weakened!("unfenced_refresh_order") { early } else { late };
         match word {
             IDLE => self.oldest = real,
-            ASKING if weakened!("unfenced_asking_room") => self.oldest = real,
-            ASKING => {}
+            CLAIMING if weakened!("unfenced_claiming_room") => self.oldest = real,
+            CLAIMING => {}
             copying => self.oldest = copying as u32,
         }
     }
@@ -399,7 +399,7 @@ impl<T: Linked> UnfencedThief<T> {
     fn ask(&self) -> bool {
         let words = &*self.ring.owner;
         // Acquire: sees what the previous thief did. Pairs with the Release of T7.
-        if self.ring.word.compare_exchange(IDLE, ASKING, Acquire, Relaxed).is_err() {
+        if self.ring.word.compare_exchange(IDLE, CLAIMING, Acquire, Relaxed).is_err() {
             return false;
         }
         if !weakened!("unfenced_heavy") {
@@ -429,8 +429,8 @@ impl<T: Linked> UnfencedThief<T> {
                 return (real, 0);
             }
             let next = real.wrapping_add(count);
-            // Relaxed: the fence in `heavy` lies between our ASKING and this, so a thread that
-            // sees this `real` with the Acquire in `refresh` sees the ASKING. Acquire, on
+            // Relaxed: the fence in `heavy` lies between our CLAIMING and this, so a thread that
+            // sees this `real` with the Acquire in `refresh` sees the CLAIMING. Acquire, on
             // failure: pairs with the Release in `pop`, like the load above.
             match words.real.compare_exchange_weak(real, next, Relaxed, Acquire) {
                 Ok(_) => {

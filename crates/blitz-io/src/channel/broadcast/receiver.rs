@@ -1,4 +1,4 @@
-//! The receiving half of a broadcast channel: a position in the ring.
+//! The receiving half of a broadcast channel: a position in the buffer.
 
 use std::{
     fmt,
@@ -22,7 +22,7 @@ use crate::{
             thread_context,
         },
     },
-    sync::outside,
+    sync::blocking,
 };
 
 /// The receiving half of a broadcast channel, which sees every value that is sent while it
@@ -297,7 +297,7 @@ impl<T: Clone> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv(&mut self) -> Result<T, RecvError> {
-        outside::wait_for(self.recv(), "await `recv` there")
+        blocking::block_on(self.recv(), "await `recv` there")
     }
 
     /// Returns the value at this receiver's position, if it is stored there.

@@ -3,7 +3,7 @@
 //! # Protocol
 //! `senders` counts the strong senders. It falls to zero once and stays there, because a weak
 //! sender is upgraded by an exchange that refuses zero. The sender that makes it zero closes the
-//! ring under the tail's lock.
+//! buffer under the tail's lock.
 //!
 //! # Checked by
 //! `the_last_sender_against_recv_ends_it`, `upgrade_against_the_last_sender_is_seen`;
@@ -415,7 +415,7 @@ impl<T> WeakSender<T> {
             if now == 0 && !weakened!("broadcast_upgrade_refuses_zero") {
                 return None;
             }
-            // Relaxed: this only counts; the ring itself is protected by its lock.
+            // Relaxed: this only counts; the buffer itself is protected by its lock.
             match self.shared.senders.compare_exchange_weak(now, now + 1, Relaxed, Relaxed) {
                 Ok(_) => return Some(Sender { shared: self.shared.clone() }),
                 Err(seen) => now = seen,

@@ -1,8 +1,8 @@
-//! The state that the handles of a broadcast channel share: the ring, its end, and the wait
+//! The state that the handles of a broadcast channel share: the buffer, its end, and the wait
 //! queues.
 //!
 //! # Protocol
-//! Values are put at the end of the ring under the tail's lock, one position each. A receiver
+//! Values are put at the end of the buffer under the tail's lock, one position each. A receiver
 //! knows its own position and looks at the slot there without that lock (`slot.rs`). Only if the
 //! slot holds another position does the receiver lock the tail, which shows why, and join the
 //! wait queue if there is no value yet. A sender puts its value and dismisses the wait queue
@@ -10,9 +10,10 @@
 //!
 //! When the wake list is full, the lock is released to wake it, and other receivers may join
 //! meanwhile. Each waiter stores the position that it waits for. A waiter for the position that was
-//! the end of the ring when the round began, or for a later one, has come since: it is left to the
-//! sender of that position. Positions in the wait queue never decrease, so the first such waiter
-//! ends the round. So a round is as long as the wait queue was, however quickly other threads send.
+//! the end of the buffer when the round began, or for a later one, has come since: it is left to
+//! the sender of that position. Positions in the wait queue never decrease, so the first such
+//! waiter ends the round. So a round is as long as the wait queue was, however quickly other
+//! threads send.
 //!
 //! # Invariants
 //! - Under the tail's lock, a position is in its slot exactly if it is one of the last
@@ -46,7 +47,7 @@ use crate::engine::{
 /// tail.
 #[repr(C)]
 pub(super) struct Shared<T> {
-    /// The slots of the ring; their number is a power of two.
+    /// The slots of the buffer, used in turn; their number is a power of two.
     pub(super) slots: Box<[Slot<T>]>,
     pub(super) bucket: ParkBucket,
     pub(super) senders: AtomicUsize,
@@ -58,7 +59,7 @@ pub(super) struct Shared<T> {
     tail: StoreLock<Tail>,
 }
 
-/// The end of the ring: the next position, the count of receivers, and the wait queues.
+/// The end of the buffer: the next position, the count of receivers, and the wait queues.
 pub(super) struct Tail {
     /// The position of the next value.
     pub(super) position: u64,
@@ -83,7 +84,7 @@ pub(super) enum Ahead {
 }
 
 impl<T> Shared<T> {
-    /// Creates a ring with one sender, and `start` as the position of the first value.
+    /// Creates a channel with one sender, and `start` as the position of the first value.
     pub(super) fn new(capacity: usize, receivers: u32, start: u64) -> Self {
         let mask = capacity as u64 - 1;
         // The position that the slot would have held one round before the first.

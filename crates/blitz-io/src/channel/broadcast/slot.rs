@@ -1,4 +1,4 @@
-//! One slot of the ring: a value, and the number of receivers that have not seen it yet.
+//! One slot of the buffer: a value, and the number of receivers that have not seen it yet.
 //!
 //! Values need not be `Sync`, so two receivers must never clone the same value at the same time:
 //! a receiver locks the slot while it clones.
@@ -31,7 +31,7 @@
 //!   the sender believes to be its own at S1.
 //! - Moving the value out for the time of the clone, so that no sender waits for user code:
 //!   putting it back is an exchange, which costs every receiver what a slow clone costs a sender
-//!   that has come around the whole ring.
+//!   that has come around the whole buffer.
 //!
 //! # Checked by
 //! `overwrite_against_read_is_seen_whole_or_missed`,
@@ -54,7 +54,7 @@ use crate::engine::{
     work::thread_context::LockHeldGuard,
 };
 
-/// A slot of the ring, with its lock.
+/// A slot of the buffer, with its lock.
 pub(super) struct Slot<T> {
     /// The position of the value that was put here last.
     stamp: AtomicU64,

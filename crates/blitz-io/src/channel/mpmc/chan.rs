@@ -1,4 +1,4 @@
-//! The channel itself: a ring of slots with stamps, the handle counts, and the wait queues.
+//! The channel itself: an array of slots with stamps, the handle counts, and the wait queues.
 //!
 //! # Protocol
 //! A position is a lap and an index. `tail` is where the next value is written, `head` where the
@@ -49,11 +49,11 @@
 //! - A sequence that is position + 1 when full and position + capacity when free again: with a
 //!   capacity of one these are the same number.
 //! - One lock around a `VecDeque`: simple, and slower with many tasks on each side.
-//! - Comparing `head` and `tail` to find out whether the ring is full: a value between R1 and R3
+//! - Comparing `head` and `tail` to find out whether the array is full: a value between R1 and R3
 //!   is still in its slot.
 //!
 //! # Checked by
-//! `two_senders_share_the_only_slot`, `the_ring_wraps_while_it_is_used`,
+//! `two_senders_share_the_only_slot`, `the_array_wraps_while_it_is_used`,
 //! `close_against_send_and_recv_agrees`, `the_last_sender_goes_while_a_receiver_waits`,
 //! `a_waiter_dropped_against_a_wake_passes_it_on`,
 //! `a_sender_dropped_in_the_wait_queue_passes_the_room_on`,
@@ -430,7 +430,7 @@ impl<T> Chan<T> {
     #[inline]
     fn write(&self, claimed: &Claimed<'_, T>, value: T) {
         // SAFETY: S1 gave the slot to this thread alone, and no value is in it.
-        claimed.slot.value.with_mut(|place| unsafe { (*place).write(value) });
+        claimed.slot.value.with_mut(|slot| unsafe { (*slot).write(value) });
         Self::publish(&claimed.slot.stamp, claimed.stamp, weakened!("mpmc_send_publishes"));
         if self.for_message.flags() != 0 {
             self.notify_receivers();
@@ -442,7 +442,7 @@ impl<T> Chan<T> {
     fn read(&self, claimed: &Claimed<'_, T>) -> T {
         // SAFETY: R1 gave the slot to this thread alone, and the stamp showed that a value is in
         // it. It is taken once.
-        let value = claimed.slot.value.with_mut(|place| unsafe { (*place).assume_init_read() });
+        let value = claimed.slot.value.with_mut(|slot| unsafe { (*slot).assume_init_read() });
         Self::publish(&claimed.slot.stamp, claimed.stamp, weakened!("mpmc_recv_publishes"));
         if self.for_room.flags() != 0 {
             self.for_room.wake_one();

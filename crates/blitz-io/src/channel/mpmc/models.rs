@@ -73,7 +73,7 @@ fn two_senders_share_the_only_slot() {
 }
 
 #[test]
-fn the_ring_wraps_while_it_is_used() {
+fn the_array_wraps_while_it_is_used() {
     model(|| {
         let (tx, rx) = channel(2);
         tx.try_send(0).unwrap();

@@ -52,7 +52,7 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::{WakeList, wake_each},
     },
@@ -124,7 +124,7 @@ impl Queue {
     }
 }
 
-/// A future's place in a wait queue, pinned in that future.
+/// A future's position in a wait queue, pinned in that future.
 pub(super) struct QueueWaiter<'a> {
     queue: &'a Queue,
     /// The waiter, which joins this wait queue and no other.
@@ -212,9 +212,9 @@ impl<'a> QueueWaiter<'a> {
     #[cold]
     fn stays(self: Pin<&Self>, waker: &Waker) -> bool {
         let waiter = self.waiter();
-        // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
+        // SAFETY: 1. of `update_waker`: we own the waiter. 2. It joined the wait queue behind this
         // lock.
-        !unsafe { keep_waker(&self.queue.waiters, |waiters| waiters, waiter, waker) }
+        !unsafe { update_waker(&self.queue.waiters, |waiters| waiters, waiter, waker) }
     }
 
     /// Prepares the waiter for another wait, and returns `true` if it was dismissed.

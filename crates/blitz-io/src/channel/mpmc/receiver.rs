@@ -24,7 +24,7 @@ use crate::{
             thread_context,
         },
     },
-    sync::outside,
+    sync::blocking,
 };
 
 /// The receiving half of an mpmc channel; see [`channel`](super::channel).
@@ -136,7 +136,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv(&self) -> Option<T> {
-        outside::wait_for(self.recv(), "use `recv`")
+        blocking::block_on(self.recv(), "use `recv`")
     }
 
     /// Receives up to `limit` messages into `buffer` and returns their number.

@@ -20,7 +20,7 @@ use crate::{
         task::{budget::BudgetUnit, timestamp::WaitReason},
         thread_context,
     },
-    sync::outside,
+    sync::blocking,
 };
 
 /// The sending half of an mpmc channel; see [`channel`](super::channel).
@@ -140,7 +140,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>> {
-        outside::wait_for(self.send(value), "use `send`")
+        blocking::block_on(self.send(value), "use `send`")
     }
 
     /// Waits until the channel is closed, by a call of `close` or because all receivers were

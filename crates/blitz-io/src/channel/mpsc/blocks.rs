@@ -85,19 +85,19 @@ pub(super) struct Block<T> {
 impl<T> Block<T> {
     fn new() -> Box<Self> {
         let mut block = Box::<Self>::new_uninit();
-        let place = block.as_mut_ptr();
+        let memory = block.as_mut_ptr();
         // Initialized in place, because a block of large messages may not fit on a stack.
         // SAFETY: both fields are written, slot by slot, before `assume_init`.
         unsafe {
-            (&raw mut (*place).next).write(AtomicPtr::new(ptr::null_mut()));
-            let first = (&raw mut (*place).slots).cast::<Slot<T>>();
+            (&raw mut (*memory).next).write(AtomicPtr::new(ptr::null_mut()));
+            let first = (&raw mut (*memory).slots).cast::<Slot<T>>();
             (0..BLOCK).for_each(|index| first.add(index).write(Slot::new()));
             block.assume_init()
         }
     }
 }
 
-/// The receiver's place in the queue: the next position that it takes.
+/// The receiver's position in the queue: the next one that it takes.
 ///
 /// Each queue has exactly one cursor, created together with it.
 pub(super) struct Cursor<T> {

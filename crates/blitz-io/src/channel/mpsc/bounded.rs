@@ -20,38 +20,38 @@ use super::{
     chan::{Chan, Owner, Queue, Strong, Weak},
     error::{SendError, TryRecvError, TrySendError},
     receiver_waker::ReceiverWaker,
-    room::{AcquireRoom, Entry, NotNow, Room, RoomRequest, Roomy},
+    send_permits::{BoundedQueue, Reserve, ReserveRequest, Reserved, SendPermits, TryReserveError},
     slot::Slot,
 };
-use crate::{engine::wait::permits::MAX, sync::outside};
+use crate::{engine::wait::permits::MAX, sync::blocking};
 
-/// The longest capacity that is stored as a ring; longer channels allocate blocks as they fill.
+/// The longest capacity that is stored in an array; longer channels allocate blocks as they fill.
 ///
 /// The number was picked, not measured: capacities that programs choose for backpressure are
-/// below it. A model uses two, so that it covers both rings and blocks.
-const LONGEST_RING: usize = if cfg!(blitz_loom) { 2 } else { 1024 };
+/// below it. A model uses two, so that it covers both arrays and blocks.
+const LONGEST_ARRAY: usize = if cfg!(blitz_loom) { 2 } else { 1024 };
 
-/// The most memory that a ring allocates up front, unless it has no more slots than one block.
+/// The most memory that an array allocates up front, unless it has no more slots than one block.
 ///
 /// A message in a block costs one more atomic exchange (9 of the 203 instructions of a
 /// `try_send` and a `try_recv`). With the previous limit of 64 KiB, creating `channel::<[u64;
 /// 7]>(1000)` cost six times as much, and 10,000 empty channels took 615 MiB instead of 25. With
-/// 4 KiB, 128 messages of 24 bytes still fit a ring.
-const LARGEST_RING: usize = 4 * 1024;
+/// 4 KiB, 128 messages of 24 bytes still fit an array.
+const LARGEST_ARRAY: usize = 4 * 1024;
 
 /// The queue of a bounded channel: message storage, permits and the receiver's waker.
 ///
-/// The store and the words of [`Room`] that each message needs fill one cache line.
+/// The store and the words of [`SendPermits`] that each message needs fill one cache line.
 #[repr(C)]
 pub(super) struct Bounded<T> {
     store: Store<T>,
-    pub(super) room: Room,
+    pub(super) permits: SendPermits,
     receiver: ReceiverWaker,
 }
 
 enum Store<T> {
-    /// The slots of a ring, one per unit of capacity, allocated behind the channel's header.
-    Ring(NonNull<Slot<T>>),
+    /// An array of slots, one per unit of capacity, allocated behind the channel's header.
+    Array(NonNull<Slot<T>>),
     Blocks(Blocks<T>),
 }
 
@@ -63,54 +63,54 @@ unsafe impl<T: Send> Send for Bounded<T> {}
 unsafe impl<T: Send> Sync for Bounded<T> {}
 
 impl<T> Bounded<T> {
-    fn is_ring(capacity: usize) -> bool {
+    fn is_array(capacity: usize) -> bool {
         let size = capacity.saturating_mul(size_of::<Slot<T>>());
-        capacity <= LONGEST_RING && (size <= LARGEST_RING || capacity <= super::blocks::BLOCK)
+        capacity <= LONGEST_ARRAY && (size <= LARGEST_ARRAY || capacity <= super::blocks::BLOCK)
     }
 
     fn new(capacity: usize, slots: NonNull<Slot<T>>) -> (Self, Cursor<T>) {
-        let is_ring = Self::is_ring(capacity);
-        let room = Room::new(capacity, is_ring);
-        if is_ring {
+        let is_array = Self::is_array(capacity);
+        let permits = SendPermits::new(capacity, is_array);
+        if is_array {
             let cursor = Cursor { head: 0, block: std::ptr::null_mut() };
             return (
-                Self { room, store: Store::Ring(slots), receiver: ReceiverWaker::new() },
+                Self { permits, store: Store::Array(slots), receiver: ReceiverWaker::new() },
                 cursor,
             );
         }
         let (blocks, cursor) = Blocks::new(0);
-        (Self { room, store: Store::Blocks(blocks), receiver: ReceiverWaker::new() }, cursor)
+        (Self { permits, store: Store::Blocks(blocks), receiver: ReceiverWaker::new() }, cursor)
     }
 
-    /// Returns the slot of a position in the ring.
+    /// Returns the slot of a position in the array.
     ///
     /// # Safety
-    /// 1. The slots belong to this queue, and the position came from its room.
+    /// 1. The slots belong to this queue, and the position came from its permits.
     #[inline]
-    unsafe fn place(&self, slots: NonNull<Slot<T>>, position: u64) -> &Slot<T> {
-        // SAFETY: by our obligation 1 the position is one of this room's, so its index is below
+    unsafe fn slot_at(&self, slots: NonNull<Slot<T>>, position: u64) -> &Slot<T> {
+        // SAFETY: by our obligation 1 the position is one of these permits', so its index is below
         // the capacity. There are as many slots as the capacity, and they live as long as the
         // header, which is borrowed.
-        unsafe { slots.add(self.room.place(position)).as_ref() }
+        unsafe { slots.add(self.permits.slot_index(position)).as_ref() }
     }
 
-    /// Sends a message with the permit (and perhaps the position) of `entry`, and wakes the
+    /// Sends a message with the permit (and perhaps the position) of `reserved`, and wakes the
     /// receiver.
     ///
     /// If the receiver is gone, releases the permit and returns the message.
     #[inline]
-    fn put(&self, entry: Entry, value: T) -> Result<(), T> {
+    fn put(&self, reserved: Reserved, value: T) -> Result<(), T> {
         let awaited = match &self.store {
-            Store::Ring(slots) => {
-                let position = match entry {
-                    Entry::At(position) => Some(position),
-                    Entry::Permit => self.room.claim(),
+            Store::Array(slots) => {
+                let position = match reserved {
+                    Reserved::Position(position) => Some(position),
+                    Reserved::Permit => self.permits.claim(),
                 };
                 match position {
-                    // SAFETY: 1. of `place`: the slots are this queue's, and the position came
-                    // from its room. 1. of `put`: the position was claimed above and is used
+                    // SAFETY: 1. of `slot_at`: the slots are this queue's, and the position came
+                    // from its permits. 1. of `put`: the position was claimed above and is used
                     // once. 2. of `put`: nothing touches the slot after the call.
-                    Some(position) => Ok(unsafe { Slot::put(self.place(*slots, position), value) }),
+                    Some(at) => Ok(unsafe { Slot::put(self.slot_at(*slots, at), value) }),
                     None => Err(value),
                 }
             }
@@ -138,14 +138,14 @@ impl<T> Bounded<T> {
     /// Sends a message with a permit that the caller holds; drops it if the receiver is gone.
     #[inline]
     fn put_with_permit(&self, value: T) {
-        drop(self.put(Entry::Permit, value));
+        drop(self.put(Reserved::Permit, value));
     }
 }
 
-impl<T> Roomy for Bounded<T> {
+impl<T> BoundedQueue for Bounded<T> {
     #[inline]
-    fn room(&self) -> &Room {
-        &self.room
+    fn permits(&self) -> &SendPermits {
+        &self.permits
     }
 
     #[cold]
@@ -156,13 +156,13 @@ impl<T> Roomy for Bounded<T> {
     }
 }
 
-// SAFETY: 1. the ring and the blocks both go through their slots in the order of positions. 2.
+// SAFETY: 1. the array and the blocks both go through their slots in the order of positions. 2.
 // `put` claims a position and fills it, and nothing in between can wait. 3. After `seal`, the
-// room refuses claims in a ring, and the blocks refuse their own.
+// permits refuse claims in an array, and the blocks refuse their own.
 unsafe impl<T> Queue<T> for Bounded<T> {
-    fn ring(&self) -> (NonNull<Slot<T>>, usize) {
+    fn array(&self) -> (NonNull<Slot<T>>, usize) {
         match &self.store {
-            Store::Ring(slots) => (*slots, self.room.capacity()),
+            Store::Array(slots) => (*slots, self.permits.capacity()),
             Store::Blocks(_) => (NonNull::dangling(), 0),
         }
     }
@@ -170,9 +170,9 @@ unsafe impl<T> Queue<T> for Bounded<T> {
     #[inline]
     unsafe fn slot(&self, cursor: &Cursor<T>) -> &Slot<T> {
         match &self.store {
-            // SAFETY: 1. of `place`: the slots are this queue's, and the head is a position of
-            // its ring.
-            Store::Ring(slots) => unsafe { self.place(*slots, cursor.head) },
+            // SAFETY: 1. of `slot_at`: the slots are this queue's, and the head is a position of
+            // its array.
+            Store::Array(slots) => unsafe { self.slot_at(*slots, cursor.head) },
             // SAFETY: 1. of `Blocks::slot`: by our obligation 1 the cursor was made with this
             // queue, and the receiver has not left.
             Store::Blocks(blocks) => unsafe { blocks.slot(cursor) },
@@ -182,7 +182,7 @@ unsafe impl<T> Queue<T> for Bounded<T> {
     #[inline]
     unsafe fn advance(&self, cursor: &mut Cursor<T>) {
         match &self.store {
-            Store::Ring(_) => cursor.head = self.room.after(cursor.head),
+            Store::Array(_) => cursor.head = self.permits.after(cursor.head),
             // SAFETY: our obligations are those of `Blocks::advance`: 1. the cursor belongs to
             // this queue. 2. The message at the cursor was taken.
             Store::Blocks(blocks) => unsafe { blocks.advance(cursor) },
@@ -191,45 +191,45 @@ unsafe impl<T> Queue<T> for Bounded<T> {
 
     #[inline]
     fn give_back(&self, count: usize) {
-        self.room.taken(count);
+        self.permits.taken(count);
     }
 
     fn publish_returned(&self) {
-        self.room.collect_own();
+        self.permits.collect_own();
     }
 
     fn len(&self, cursor: &Cursor<T>) -> usize {
         match &self.store {
-            Store::Ring(_) => self.room.distance(cursor.head),
+            Store::Array(_) => self.permits.distance(cursor.head),
             Store::Blocks(blocks) => blocks.len(cursor),
         }
     }
 
     fn is_over(&self, _: &Cursor<T>) -> bool {
-        self.room.is_over()
+        self.permits.is_over()
     }
 
     fn is_closed(&self) -> bool {
-        self.room.is_closed()
+        self.permits.is_closed()
     }
 
     fn close(&self) {
-        self.room.close();
+        self.permits.close();
     }
 
     fn seal(&self) {
         match &self.store {
-            Store::Ring(_) => self.room.seal(),
+            Store::Array(_) => self.permits.seal(),
             Store::Blocks(blocks) => blocks.seal(),
         }
     }
 
     unsafe fn tail_slot(&self) -> &Slot<T> {
-        let position = self.room.touch();
+        let position = self.permits.touch();
         match &self.store {
-            // SAFETY: 1. of `place`: the slots are this queue's, and `touch` returned a position
-            // of its ring.
-            Store::Ring(slots) => unsafe { self.place(*slots, position) },
+            // SAFETY: 1. of `slot_at`: the slots are this queue's, and `touch` returned a position
+            // of its array.
+            Store::Array(slots) => unsafe { self.slot_at(*slots, position) },
             // SAFETY: 1. of `Blocks::tail_slot`: by our obligation 1 no sender is sending and
             // none will.
             Store::Blocks(blocks) => unsafe { blocks.tail_slot() },
@@ -280,7 +280,7 @@ pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
         buffer <= MAX,
         "a semaphore may not have more than MAX_PERMITS permits ({MAX}): use a smaller buffer"
     );
-    let slots = if Bounded::<T>::is_ring(buffer) { buffer } else { 0 };
+    let slots = if Bounded::<T>::is_array(buffer) { buffer } else { 0 };
     let (sender, receiver) = Chan::create(slots, |slots| Bounded::new(buffer, slots));
     (Sender { chan: sender }, Receiver { chan: receiver })
 }
@@ -520,7 +520,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv(&mut self) -> Option<T> {
-        outside::wait_for(self.recv(), "use `recv` there")
+        blocking::block_on(self.recv(), "use `recv` there")
     }
 
     /// Receives up to `limit` messages into `buffer`, blocking the thread until there is one.
@@ -545,7 +545,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        outside::wait_for(self.recv_many(buffer, limit), "use `recv_many` there")
+        blocking::block_on(self.recv_many(buffer, limit), "use `recv_many` there")
     }
 
     /// Closes the channel: later sends fail.
@@ -651,7 +651,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.max_capacity(), 2);
     /// ```
     pub fn max_capacity(&self) -> usize {
-        self.chan.queue.room.capacity()
+        self.chan.queue.permits.capacity()
     }
 
     /// Polls for the next message, for hand-written futures.
@@ -779,7 +779,7 @@ impl<T> Sender<T> {
     #[inline]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> + use<'_, T> {
         let queue = &self.chan.queue;
-        Sending { queue, acquire: AcquireRoom::new(queue, RoomRequest::Send), value: Some(value) }
+        Sending { queue, acquire: Reserve::new(queue, ReserveRequest::Send), value: Some(value) }
     }
 
     /// Waits until the receiver is closed or dropped.
@@ -823,10 +823,10 @@ impl<T> Sender<T> {
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         let queue = &self.chan.queue;
-        match queue.try_enter(RoomRequest::Send) {
-            Ok(entry) => queue.put(entry, message).map_err(TrySendError::Closed),
-            Err(NotNow::Closed) => Err(TrySendError::Closed(message)),
-            Err(NotNow::Full) => Err(TrySendError::Full(message)),
+        match queue.try_reserve(ReserveRequest::Send) {
+            Ok(reserved) => queue.put(reserved, message).map_err(TrySendError::Closed),
+            Err(TryReserveError::Closed) => Err(TrySendError::Closed(message)),
+            Err(TryReserveError::Full) => Err(TrySendError::Full(message)),
         }
     }
 
@@ -908,7 +908,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>> {
-        outside::wait_for(self.send(value), "use `send` there")
+        blocking::block_on(self.send(value), "use `send` there")
     }
 
     /// Returns `true` if the receiver was closed or dropped.
@@ -1020,7 +1020,7 @@ impl<T> Sender<T> {
     }
 
     async fn acquire(&self, count: usize) -> Result<(), SendError<()>> {
-        match AcquireRoom::new(&self.chan.queue, RoomRequest::Permits(count)).await {
+        match Reserve::new(&self.chan.queue, ReserveRequest::Permits(count)).await {
             Ok(_) => Ok(()),
             Err(_) => Err(SendError(())),
         }
@@ -1029,10 +1029,10 @@ impl<T> Sender<T> {
     /// Reserves capacity for `count` messages if it is free now.
     #[inline]
     fn try_acquire(&self, count: usize) -> Result<(), TrySendError<()>> {
-        match self.chan.queue.try_enter(RoomRequest::Permits(count)) {
+        match self.chan.queue.try_reserve(ReserveRequest::Permits(count)) {
             Ok(_) => Ok(()),
-            Err(NotNow::Closed) => Err(TrySendError::Closed(())),
-            Err(NotNow::Full) => Err(TrySendError::Full(())),
+            Err(TryReserveError::Closed) => Err(TrySendError::Closed(())),
+            Err(TryReserveError::Full) => Err(TrySendError::Full(())),
         }
     }
 
@@ -1177,7 +1177,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.max_capacity(), 2);
     /// ```
     pub fn max_capacity(&self) -> usize {
-        self.chan.queue.room.capacity()
+        self.chan.queue.permits.capacity()
     }
 
     /// Returns the number of senders; weak senders do not count.
@@ -1447,7 +1447,7 @@ pin_project_lite::pin_project! {
     struct Sending<'a, T> {
         queue: &'a Bounded<T>,
         #[pin]
-        acquire: AcquireRoom<'a, Bounded<T>>,
+        acquire: Reserve<'a, Bounded<T>>,
         // `Some` until the future completes.
         value: Option<T>,
     }
@@ -1461,10 +1461,10 @@ impl<T> Future for Sending<'_, T> {
         let this = self.project();
         // Checked before the poll can claim a position, because a claimed position must be used.
         assert!(this.value.is_some(), "`send` was polled after it was done: await it once");
-        let entry = ready!(this.acquire.poll(cx));
+        let reserved = ready!(this.acquire.poll(cx));
         let Some(value) = this.value.take() else { unreachable!("it was there") };
-        Poll::Ready(match entry {
-            Ok(entry) => this.queue.put(entry, value).map_err(SendError),
+        Poll::Ready(match reserved {
+            Ok(reserved) => this.queue.put(reserved, value).map_err(SendError),
             Err(_) => Err(SendError(value)),
         })
     }

@@ -1,6 +1,6 @@
 //! The part that bounded and unbounded channels share: handles, the receiver, and the end.
 //!
-//! A channel is one allocation: this header, followed by the slots if it is a ring. The
+//! A channel is one allocation: this header, followed by the slots if it has an array. The
 //! receiver's own position (the cursor) is in the receiver.
 //!
 //! # Protocol
@@ -17,13 +17,13 @@
 //! R5 checks whether there are senders; none: reads the slot a last time
 //! ```
 //! An event after R3 wakes the receiver: a message (see `slot.rs`), the last permit of a closed
-//! channel (see `room.rs`), or the drop of the last sender. After the last two, nothing is sent
-//! any more. So if the receiver waits, it waits for the slot at the tail, and the thread that
+//! channel (see `send_permits.rs`), or the drop of the last sender. After the last two, nothing is
+//! sent any more. So if the receiver waits, it waits for the slot at the tail, and the thread that
 //! caused the event (E1) exchanges that slot afterwards (E2).
 //!
 //! One of E2 and R3 comes first in the order of the slot. If R3 does, E2 finds AWAITED, and
 //! wakes. If E2 does, R3 sees E1, unless the receiver stored EMPTY in between, for a message
-//! that was in that slot: the ring was full. Therefore E1 ends with an exchange of the room's
+//! that was in that slot: the array was full. Therefore E1 ends with an exchange of the permits'
 //! word, and the receiver exchanges that word after its messages and before R2. If the
 //! receiver's exchange comes first, E2 sees the slot emptied, and nothing is in between; if E1
 //! does, the receiver sees it by its own exchange. (Where the receiver hands its permits over to
@@ -87,7 +87,7 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::{WakeList, wake_each},
     },
@@ -105,7 +105,7 @@ use crate::engine::{
 /// 3. After `seal` no position is claimed.
 pub(super) unsafe trait Queue<T> {
     /// Returns the address and the number of the slots behind the header.
-    fn ring(&self) -> (NonNull<Slot<T>>, usize);
+    fn array(&self) -> (NonNull<Slot<T>>, usize);
 
     /// Returns the slot of the next message.
     ///
@@ -149,7 +149,7 @@ pub(super) unsafe trait Queue<T> {
     /// 1. No sender is sending, and none will.
     unsafe fn tail_slot(&self) -> &Slot<T>;
 
-    /// Returns the place of the receiver's waker.
+    /// Returns the cell of the receiver's waker.
     fn receiver(&self) -> &ReceiverWaker;
 }
 
@@ -175,7 +175,7 @@ const SENDERS: usize = 1;
 const RECEIVER: usize = 1 << 1;
 const WEAK: usize = 1 << 2;
 
-/// A channel: the header of its allocation, followed by the slots of a ring.
+/// A channel: the header of its allocation, followed by the slots of an array.
 ///
 /// The header begins on its own cache line, with the fields that senders exchange for each
 /// message.
@@ -195,7 +195,7 @@ impl<Q> Chan<Q> {
     pub(super) fn layout<T>(slots: usize) -> (Layout, usize) {
         let slots = Layout::array::<Slot<T>>(slots);
         let whole = slots.and_then(|slots| Layout::new::<Self>().extend(slots));
-        let (whole, at) = whole.expect("the slots of a ring are few");
+        let (whole, at) = whole.expect("an array has few slots");
         (whole.pad_to_align(), at)
     }
 
@@ -221,7 +221,7 @@ impl<Q> Chan<Q> {
             first
         };
         let (queue, cursor) = make(first);
-        debug_assert_eq!(queue.ring().1, slots, "what is allocated is freed");
+        debug_assert_eq!(queue.array().1, slots, "what is allocated is freed");
         // SAFETY: the layout begins with space for the header, aligned, and no other thread
         // knows the memory.
         unsafe {
@@ -266,7 +266,7 @@ impl<Q> Chan<Q> {
         // was written by `create` and is dropped once, and the layout is the same. Slots hold no
         // messages: the receiver took them when it left, and nothing is put after that.
         unsafe {
-            let (slots, count) = chan.as_ref().queue.ring();
+            let (slots, count) = chan.as_ref().queue.array();
             (0..count).for_each(|index| slots.add(index).drop_in_place());
             chan.drop_in_place();
             dealloc(chan.cast().as_ptr(), Self::layout::<T>(count).0);
@@ -717,10 +717,10 @@ impl<'a, T, Q: Queue<T>> WhenClosed<'a, T, Q> {
     /// Makes sure that the current waker is woken, for a waiter that is still in the wait queue.
     fn go_on(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (chan, waiter) = self.waiter();
-        // SAFETY: 1. of `keep_waker`: we own the waiter. 2. It joined the wait queue behind this
+        // SAFETY: 1. of `update_waker`: we own the waiter. 2. It joined the wait queue behind this
         // lock.
         let is_dismissed =
-            unsafe { keep_waker(&chan.closing, |waiters| waiters, waiter, cx.waker()) };
+            unsafe { update_waker(&chan.closing, |waiters| waiters, waiter, cx.waker()) };
         if is_dismissed { Poll::Ready(()) } else { Poll::Pending }
     }
 }

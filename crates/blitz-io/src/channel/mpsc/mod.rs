@@ -42,7 +42,7 @@
 //!
 //! - `slot`: how the sender of one message and the receiver synchronize.
 //! - `receiver_waker`: the waker of the receiver.
-//! - `room`: permits and positions of a bounded channel, and its wait queue of senders.
+//! - `send_permits`: permits and positions of a bounded channel, and its wait queue of senders.
 //! - `blocks`: the queue of an unbounded channel, and of bounded ones with a large capacity.
 //! - `chan`: the reference-counted handles, the receiver, and the end of a channel.
 
@@ -51,7 +51,7 @@ pub mod error;
 mod slot;
 mod receiver_waker;
 mod blocks;
-mod room;
+mod send_permits;
 mod chan;
 mod bounded;
 mod unbounded;

@@ -140,7 +140,7 @@ fn a_waker_that_is_still_out_is_waited_for() {
     });
 }
 
-/// Uses a ring of one, in which each slot is reused immediately.
+/// Uses an array of one slot, which is reused immediately.
 #[test]
 fn a_channel_for_one_delivers_in_order() {
     model(|| {
@@ -182,7 +182,7 @@ fn a_waiting_sender_dropped_against_a_recv() {
         let (first, second) = (queued(sender.clone(), 2), queued(sender.clone(), 3));
         let dropper = thread::spawn(move || drop(first));
         assert_eq!(block_on(receiver.recv()), Some(1));
-        assert!(block_on(second), "the room did not pass on");
+        assert!(block_on(second), "the permit was not passed on");
         dropper.join().unwrap();
         assert_eq!(receiver.try_recv(), Ok(3));
         assert_eq!(sender.capacity(), 1, "a permit was lost, or made");
@@ -493,7 +493,8 @@ fn a_permit_sent_against_the_drop_of_the_receiver_is_dropped_once() {
     });
 }
 
-/// Uses a bounded channel with blocks: its capacity is three, and a model's ring ends at two.
+/// Uses a bounded channel with blocks: its capacity is three, and a model uses arrays only up to
+/// two.
 #[test]
 fn a_long_channel_against_the_drop_of_its_receiver() {
     model(|| {
@@ -663,7 +664,7 @@ fn the_receiver_dropped_against_a_wake_drops_its_waker_once() {
     });
 }
 
-/// Uses a full ring, in which the slot at the tail is that of the oldest message.
+/// Uses a full array, in which the slot at the tail is that of the oldest message.
 #[test]
 fn the_last_sender_of_a_full_channel_dropped_against_a_recv_ends_it() {
     model(|| {
@@ -727,7 +728,7 @@ fn a_sender_that_waits_against_a_late_give_back_is_served() {
     });
 }
 
-/// A full ring of two is emptied and waited at while the last sender is dropped: the slot at the
+/// A full array of two is emptied and waited at while the last sender is dropped: the slot at the
 /// tail is one that the receiver has just emptied.
 #[test]
 fn the_last_sender_dropped_against_a_late_give_back_ends_it() {

@@ -76,10 +76,10 @@ impl<T> Slot<T> {
     pub(super) unsafe fn put(this: *const Self, value: T) -> bool {
         // SAFETY: by our obligation 1 the caller claimed the slot, so it lives until the
         // exchange below.
-        let (place, state) = unsafe { (&(*this).value, &(*this).state) };
+        let (cell, state) = unsafe { (&(*this).value, &(*this).state) };
         // SAFETY: by our obligation 1 the slot is this sender's, so there is no other reference
         // to the value.
-        place.with_mut(|place| unsafe { (*place).write(value) });
+        cell.with_mut(|slot| unsafe { (*slot).write(value) });
         let order = if weakened!("slot_put_publishes") { Relaxed } else { AcqRel };
         // AcqRel: publishes the value for the Acquire in `is_ready` and `expect`, and sees
         // the waker that was registered before `expect`.
@@ -141,9 +141,9 @@ impl<T> Slot<T> {
     pub(super) unsafe fn take(&self) -> T {
         // SAFETY: by our obligation 1 the slot is ready and the caller is the receiver, so the
         // value is there and the receiver's. After the store below it is not taken again.
-        let value = self.value.with_mut(|place| unsafe { (*place).assume_init_read() });
-        // Relaxed: the next sender gets this slot through what gives the slot back (see `room`),
-        // or through the block that is recycled, and these order it.
+        let value = self.value.with_mut(|slot| unsafe { (*slot).assume_init_read() });
+        // Relaxed: the next sender gets this slot through what gives the slot back (see
+        // `send_permits`), or through the block that is recycled, and these order it.
         self.state.store(EMPTY, Relaxed);
         value
     }

@@ -33,7 +33,7 @@ use crate::engine::{
     work::task::budget::{Budget, with_budget},
 };
 
-/// A capacity above the longest ring, so that the channel has blocks.
+/// A capacity above the longest array, so that the channel has blocks.
 const LONG: usize = 5_000;
 
 fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -121,7 +121,7 @@ fn messages_of_no_size_are_counted() {
 }
 
 #[test]
-fn large_messages_do_not_allocate_a_large_ring() {
+fn large_messages_do_not_allocate_a_large_array() {
     let (sender, mut receiver) = channel::<[u8; 10_000]>(1000);
     sender.try_send([7; 10_000]).unwrap();
     assert!(receiver.try_recv().is_ok_and(|message| message[9_999] == 7));

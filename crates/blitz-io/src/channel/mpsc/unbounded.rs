@@ -14,7 +14,7 @@ use super::{
     receiver_waker::ReceiverWaker,
     slot::Slot,
 };
-use crate::sync::outside;
+use crate::sync::blocking;
 
 /// The queue of an unbounded channel, which is never full.
 ///
@@ -35,7 +35,7 @@ unsafe impl<T: Send> Sync for Unbounded<T> {}
 // position and fills it, and waits only for a sender that is linking the next block. 3. After
 // `seal` the blocks refuse claims.
 unsafe impl<T> Queue<T> for Unbounded<T> {
-    fn ring(&self) -> (NonNull<Slot<T>>, usize) {
+    fn array(&self) -> (NonNull<Slot<T>>, usize) {
         (NonNull::dangling(), 0)
     }
 
@@ -284,7 +284,7 @@ impl<T> UnboundedReceiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv(&mut self) -> Option<T> {
-        outside::wait_for(self.recv(), "use `recv` there")
+        blocking::block_on(self.recv(), "use `recv` there")
     }
 
     /// Receives up to `limit` messages into `buffer`, blocking the thread until there is one.
@@ -309,7 +309,7 @@ impl<T> UnboundedReceiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        outside::wait_for(self.recv_many(buffer, limit), "use `recv_many` there")
+        blocking::block_on(self.recv_many(buffer, limit), "use `recv_many` there")
     }
 
     /// Closes the channel: later sends fail.

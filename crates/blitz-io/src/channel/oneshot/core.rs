@@ -34,7 +34,7 @@
 //! # Invariants
 //! - The value is there exactly if SENT is set; then it is the receiver's.
 //! - RX_WAKER and TX_WAKER are clear once DONE or CLOSED is set.
-//! - The place of a waker is written only by its own half, while its bit is clear. While the bit
+//! - The cell of a waker is written only by its own half, while its bit is clear. While the bit
 //!   is set both halves may read it; the reference that the receiver compares with may be of a
 //!   waker that the sender has just moved out, of which it reads two pointers and nothing behind
 //!   them.
@@ -306,7 +306,7 @@ impl Side {
     const SENDER: Self = Self { bit: TX_WAKER };
 
     #[inline]
-    fn place<T>(self, core: &Core<T>) -> &UnsafeCell<MaybeUninit<Waker>> {
+    fn waker_cell<T>(self, core: &Core<T>) -> &UnsafeCell<MaybeUninit<Waker>> {
         if self.bit == RX_WAKER { &core.rx_waker } else { &core.tx_waker }
     }
 
@@ -317,7 +317,7 @@ impl Side {
     unsafe fn put<T>(self, core: &Core<T>, waker: Waker) {
         // SAFETY: by our obligation 1 the bit is clear, so no other thread reads or writes the
         // waker.
-        self.place(core).with_mut(|place| unsafe { (*place).write(waker) });
+        self.waker_cell(core).with_mut(|slot| unsafe { (*slot).write(waker) });
     }
 
     /// Takes the half's waker out.
@@ -327,8 +327,8 @@ impl Side {
     ///    there.
     unsafe fn take<T>(self, core: &Core<T>) -> Waker {
         // SAFETY: by our obligation 1 the waker is initialized and the caller's. This only reads
-        // the place, because the half itself may be comparing.
-        self.place(core).with(|place| unsafe { (*place).assume_init_read() })
+        // the cell, because the half itself may be comparing.
+        self.waker_cell(core).with(|slot| unsafe { (*slot).assume_init_read() })
     }
 
     /// Returns `true` if the half's waker wakes the same task as `waker`.
@@ -336,9 +336,9 @@ impl Side {
     /// # Safety
     /// 1. The caller is that half and has put a waker there.
     unsafe fn would_wake<T>(self, core: &Core<T>, waker: &Waker) -> bool {
-        // SAFETY: by our obligation 1 the place was initialized. Only two pointers are compared:
+        // SAFETY: by our obligation 1 the cell was initialized. Only two pointers are compared:
         // the other half may have moved the waker out, and neither pointer is followed.
-        self.place(core).with(|place| unsafe { (*place).assume_init_ref() }.will_wake(waker))
+        self.waker_cell(core).with(|slot| unsafe { (*slot).assume_init_ref() }.will_wake(waker))
     }
 }
 
@@ -398,8 +398,8 @@ impl<T, H: Storage> Tx<T, H> {
         // SAFETY: the core lives until both halves are out; the reference is not used after this
         // half is.
         let this = unsafe { core.as_ref() };
-        // SAFETY: SENT is clear, so the place of the value is the sender's.
-        this.value.with_mut(|place| unsafe { (*place).write(value) });
+        // SAFETY: SENT is clear, so the cell of the value is the sender's.
+        this.value.with_mut(|slot| unsafe { (*slot).write(value) });
         let order = if weakened!("oneshot_send_release") { Relaxed } else { Release };
         // Release: publishes the value. Pairs with the Acquire loads of the receiver. Acquire on
         // failure: we read what the receiver left.

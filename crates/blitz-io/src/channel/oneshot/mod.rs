@@ -49,7 +49,7 @@ use self::{
     core::{Core, Heap, Rx, Tx},
     error::{RecvError, TryRecvError},
 };
-use crate::sync::outside;
+use crate::sync::blocking;
 
 pub use self::slot::{Slot, SlotReceiver, SlotSender};
 
@@ -335,7 +335,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
-        outside::wait_for(self, "await the receiver")
+        blocking::block_on(self, "await the receiver")
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     core::{Borrowed, Core, Rx, Tx},
     error::{RecvError, TryRecvError},
 };
-use crate::sync::outside;
+use crate::sync::blocking;
 
 /// Storage for a oneshot channel on the stack, in a struct, or in a future.
 ///
@@ -348,7 +348,7 @@ impl<T> SlotReceiver<'_, T> {
     /// ```
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
-        outside::wait_for(self, "await the receiver")
+        blocking::block_on(self, "await the receiver")
     }
 }
 

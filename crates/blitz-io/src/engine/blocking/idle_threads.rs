@@ -25,7 +25,7 @@ use crate::engine::prim::{
 /// Number of slots in a block: the bits of a word.
 const BLOCK: usize = u64::BITS as usize;
 
-/// A place for one thread to sleep, with the state that it shares with other threads.
+/// A slot in which one thread sleeps, with the state that it shares with other threads.
 pub(crate) struct IdleSlot<E, R> {
     pub(crate) parker: Parker,
     /// Set after another thread took the mark and left its spare work, if it has one.

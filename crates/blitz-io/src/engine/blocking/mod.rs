@@ -27,14 +27,15 @@ use std::{
 };
 
 use self::{
+    core_threads::CoreThreads,
     idle_threads::IdleSlot,
     registry::{Key, ThreadRegistry},
     shards::Shards,
     thread_set::{AfterFailedStart, AfterPush, ParkResult, SleepResult, ThreadSet},
 };
 use super::preempt::{
-    handoff::{Handoff, SpareThreads, SpareWork},
-    running::RunningPoll,
+    handoff::{self, Handoff, SpareThreads, SpareWork},
+    running_polls::RunningPoll,
 };
 use super::{
     pool::{Pool, find::SpinPolicy, held_core::spawner_number, stop::Alive},
@@ -59,6 +60,7 @@ use super::{
     },
 };
 
+mod core_threads;
 pub(crate) mod idle_threads;
 pub(crate) mod thread_set;
 pub(crate) mod shards;
@@ -72,7 +74,7 @@ const SPARE_SLOTS: usize = 64;
 /// Maximum number of threads that may be in a user's hook at once, on their way to spare work (a
 /// core, or an offloaded task). It is as many as may compute without a core: where all of them
 /// hang, more would be of no use.
-const STARTING: usize = 64;
+const MAX_STARTING_SPARES: usize = 64;
 
 /// Name of threads that are started for spare work (a core, or an offloaded task), if a user's
 /// function names threads: that function may block, so it is not called for these.
@@ -107,8 +109,7 @@ pub(crate) struct BlockingPool {
     /// Number of threads that were started for spare work and have not reached it, because they are
     /// still in a user's hook.
     starting: AtomicUsize,
-    /// Number of threads that run a core which another thread has left, or has lost.
-    running_cores: AtomicUsize,
+    core_threads: CoreThreads,
     config: BlockingConfig,
     around: OnceLock<ThreadWrapper>,
     /// Called after each job, because a paused clock stands still while there are jobs.
@@ -172,38 +173,30 @@ enum CallerKind {
 }
 
 /// Guard that counts a thread that was started for spare work, until it reaches the spare work.
-struct StartingSpare(Arc<BlockingPool>);
+struct StartingSpare {
+    blocking: Arc<BlockingPool>,
+    is_for_core: bool,
+}
 
 impl StartingSpare {
-    fn new(blocking: &Arc<BlockingPool>) -> Self {
+    fn new(blocking: &Arc<BlockingPool>, spare_work: &SpareWork) -> Self {
+        let is_for_core = matches!(spare_work, SpareWork::Core(_));
+        if is_for_core {
+            blocking.core_threads.add();
+        }
         // Relaxed: a counter that orders nothing.
         blocking.starting.fetch_add(1, Relaxed);
-        Self(blocking.clone())
+        Self { blocking: blocking.clone(), is_for_core }
     }
 }
 
 impl Drop for StartingSpare {
     fn drop(&mut self) {
+        if self.is_for_core {
+            self.blocking.core_threads.subtract();
+        }
         // Relaxed: a counter that orders nothing.
-        self.0.starting.fetch_sub(1, Relaxed);
-    }
-}
-
-/// Guard that counts a thread that runs a core which another thread has left.
-struct RunningCore<'a>(&'a AtomicUsize);
-
-impl<'a> RunningCore<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        // Relaxed: a counter that orders nothing.
-        count.fetch_add(1, Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for RunningCore<'_> {
-    fn drop(&mut self) {
-        // Relaxed: a counter that orders nothing.
-        self.0.fetch_sub(1, Relaxed);
+        self.blocking.starting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -225,7 +218,7 @@ impl BlockingPool {
             registry: ThreadRegistry::new(),
             alive: Alive::new(),
             starting: AtomicUsize::new(0),
-            running_cores: AtomicUsize::new(0),
+            core_threads: CoreThreads::new(config.cap.saturating_add(config.cores)),
             around: OnceLock::new(),
             #[cfg(feature = "test-util")]
             after: OnceLock::new(),
@@ -336,7 +329,7 @@ impl BlockingPool {
         let key = self.registry.register();
         self.alive.add();
         let is_for_jobs = spare_work.is_none();
-        let starting = (!is_for_jobs).then(|| StartingSpare::new(self));
+        let starting = spare_work.as_ref().map(|spare_work| StartingSpare::new(self, spare_work));
         if is_for_jobs {
             self.thread_set.add_coming();
         }
@@ -434,10 +427,7 @@ impl BlockingPool {
         loop {
             if let Some(spare_work) = spare_work {
                 was_worker = true;
-                let is_core = matches!(spare_work, SpareWork::Core(_));
-                let running_cores = is_core.then(|| RunningCore::new(&self.running_cores));
-                spare_work.run();
-                drop(running_cores);
+                self.run_spare_work(&spare_work);
                 // This may drop the last reference to a runtime, so it must not be kept while we
                 // sleep.
                 drop(spare_work);
@@ -449,6 +439,21 @@ impl BlockingPool {
             if spare_work.is_none() {
                 return;
             }
+        }
+    }
+
+    fn run_spare_work(&self, spare_work: &SpareWork) {
+        let handoff = match spare_work {
+            SpareWork::Core(handoff) => handoff,
+            SpareWork::Poll(offloaded) => return offloaded.run(),
+        };
+        let counted = self.core_threads.enter();
+        handoff.run();
+        // R1 of `core_threads.rs`, before each look for another core.
+        drop(counted);
+        while let Some(core) = handoff.take_waiting_core() {
+            let _counted = self.core_threads.enter();
+            handoff::run_left_core(core);
         }
     }
 
@@ -684,8 +689,7 @@ impl SpareThreads for BlockingPool {
     fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
         // If refused, the core stays where its worker or another thread will find it. Threads that
         // run a core and do not block are counted here too, and there are as many as cores.
-        // Relaxed: exceeding the bound by a few, one for each core, does no harm.
-        if self.running_cores.load(Relaxed) >= self.config.cap.saturating_add(self.config.cores) {
+        if self.core_threads.is_full() {
             return false;
         }
         let spare_work = match self.send_idle(SpareWork::Core(handoff)) {
@@ -711,7 +715,7 @@ impl SpareThreads for BlockingPool {
             Err(spare_work) => spare_work,
         };
         // Relaxed: exceeding the bound by a few does no harm.
-        if self.thread_set.is_stopping() || self.starting.load(Relaxed) >= STARTING {
+        if self.thread_set.is_stopping() || self.starting.load(Relaxed) >= MAX_STARTING_SPARES {
             return Err(spare_work);
         }
         let kept = spare_work.clone();

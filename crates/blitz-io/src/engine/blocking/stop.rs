@@ -10,10 +10,10 @@
 //!    one more
 //! S4 the threads are joined
 //! ```
-//! A job that was queued before S1 is run if a thread for it could be started, as on Tokio. A job
-//! that was queued between S1 and S2 is run, or taken back by its spawner and ended as cancelled
-//! (`thread_set.rs`, 'A spawn against a stop'). A job that comes later is refused, and its spawner
-//! ends it.
+//! A job that was queued before S1 is run if a thread for it could be started (Tokio may cancel
+//! it). A job that was queued between S1 and S2 is run, or taken back by its spawner and ended as
+//! cancelled (`thread_set.rs`, 'A spawn against a stop'). A job that comes later is refused, and
+//! its spawner ends it.
 //!
 //! # Checked by
 //! `a_stop_against_a_spawn_runs_or_drops_the_job_once`, `a_job_queued_before_a_stop_is_run`,

@@ -2,7 +2,7 @@
 //!
 //! One word holds three counts: the *threads* of the pool (the set), those of them that are
 //! *starting* (requested from the system, which has not returned yet), and those that are *idle*
-//! (asleep, and not claimed by any spawner). A mark at each slot (`idle_slots`, the place where a
+//! (asleep, and not claimed by any spawner). A mark at each slot (`idle_slots`, the slot in which a
 //! thread sleeps) says on which threads a claim may be spent. Whether a thread is woken, started,
 //! or ends is decided by the word alone, in one exchange.
 //!
@@ -72,8 +72,8 @@
 //! *Releasing workers.* A thread that was a worker, and lost its core, sleeps in the set, without a
 //! time-out if it was started as a worker. The worker pool may stop long before the runtime is
 //! dropped, because a task panicked. Then such a thread must end, as other workers do: its
-//! thread-locals may own the runtime. R1 the word is marked, then R2 the parker of every slot gets a
-//! token. Before each sleep the thread reads the word (R3), and leaves the set by itself if it is
+//! thread-locals may own the runtime. R1 the word is marked, then R2 the parker of every slot gets
+//! a token. Before each sleep the thread reads the word (R3), and leaves the set by itself if it is
 //! marked. The argument is that of a stop: R1 and W1 change the same word. If R1 is first, R3 sees
 //! it; if W1, R2 finds the slot.
 //!

@@ -13,7 +13,7 @@ use super::poll::Poll;
 use super::polling_selector::PollingSelector;
 #[cfg(target_os = "linux")]
 use super::uring::UringSelector;
-use super::{Fd, interest::Interest, ready::Ready, sources::Token};
+use super::{Fd, interest::Interest, ready::Ready, record_table::Token};
 
 /// The environment variable that overrides every choice, for tests and experiments.
 const VARIABLE: &str = "BLITZ_IO_BACKEND";
@@ -192,7 +192,7 @@ impl Selector {
             },
             #[cfg(target_os = "linux")]
             IoBackend::Uring => match UringSelector::new() {
-                Ok(ring) => Ok(Self::Uring(Box::new(ring))),
+                Ok(selector) => Ok(Self::Uring(Box::new(selector))),
                 Err(why) => Err(refused_error(IoBackend::Uring, why)),
             },
             #[cfg(not(target_os = "linux"))]

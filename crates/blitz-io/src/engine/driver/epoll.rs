@@ -25,7 +25,7 @@ use super::{
     interest::Interest,
     poll_flags::{PollFlags, remaining, rounded_up},
     ready::Ready,
-    sources::Token,
+    record_table::Token,
 };
 use crate::engine::prim::{AtomicBool, Ordering::Relaxed};
 
@@ -238,7 +238,7 @@ mod tests {
 
     use super::Epoll;
     use crate::engine::{
-        driver::{backend::Events, interest::Interest, ready::Ready, sources::Token},
+        driver::{backend::Events, interest::Interest, ready::Ready, record_table::Token},
         prim::Ordering::Relaxed,
     };
 

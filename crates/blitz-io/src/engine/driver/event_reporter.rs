@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Driver, ready::Ready, sources::Token};
+use super::{Driver, ready::Ready, record_table::Token};
 use crate::engine::wait::wake_list::WakeList;
 
 /// The right to report events of one registration; events after the registration's end are dropped.
@@ -23,7 +23,7 @@ impl EventReporter {
     /// Sets readiness and wakes the tasks that wait for it, so wakers of users run here.
     pub(crate) fn report(&self, ready: Ready) {
         let mut wake_list = WakeList::new();
-        self.driver.sources.dispatch(self.token, ready, &mut wake_list);
+        self.driver.record_table.dispatch(self.token, ready, &mut wake_list);
         wake_list.wake_all();
         self.driver.counters.ready(1);
     }

@@ -8,7 +8,7 @@
 //!
 //! - [`interest`], [`ready`]: the events that a caller waits for, and the readiness that is known.
 //! - [`readiness`]: the record of one descriptor, with its wakers and wait queues.
-//! - [`sources`]: the table of records, and the tokens by which the kernel names them.
+//! - [`record_table`]: the table of records, and the tokens by which the kernel names them.
 //! - [`registration`]: the owner's handle to a registered descriptor.
 //! - `event_reporter`, `overlapped`: events that do not come from the selector, and named pipes,
 //!   which are the source of such events (Windows).
@@ -23,7 +23,7 @@
 //!    given timeout, then sets the readiness that they report in the records, and wakes the tasks
 //!    while no lock is held.
 //! 2. An event of a registration that has ended is dropped. It makes no other registration ready,
-//!    whichever has its place in the table or its descriptor number now.
+//!    whichever has its slot in the table or its descriptor number now.
 //! 3. [`Driver::wake`] ends a turn that waits, or the next turn that would wait. A turn that does
 //!    not wait leaves the wake-up to the next turn that does.
 //! 4. After [`Driver::shutdown`] no task waits any more: every operation that would wait returns an
@@ -42,7 +42,7 @@ use std::{any::Any, io, sync::Arc, time::Duration};
 pub(crate) mod interest;
 pub(crate) mod ready;
 pub(crate) mod readiness;
-pub(crate) mod sources;
+pub(crate) mod record_table;
 pub(crate) mod registration;
 #[cfg(windows)]
 mod event_reporter;
@@ -85,7 +85,7 @@ use self::{
     backend::{Events, Selector},
     interest::Interest,
     nudge::Nudge,
-    sources::{OpenError, Source, Sources},
+    record_table::{OpenError, OpenRecord, RecordTable},
     try_lock::{TryLock, TryLockGuard},
 };
 use crate::engine::{
@@ -120,7 +120,7 @@ impl Default for DriverConfig {
 #[derive(Debug)]
 pub(crate) struct Driver {
     selector: Selector,
-    sources: Sources,
+    record_table: RecordTable,
     events: TryLock<Events>,
     nudge: Nudge,
     counters: DriverCounters,
@@ -148,7 +148,7 @@ impl Driver {
     fn with(selector: Selector, events_per_turn: usize, uring_allowed: bool) -> Arc<Self> {
         Arc::new(Self {
             selector,
-            sources: Sources::new(),
+            record_table: RecordTable::new(),
             events: TryLock::new(Events::new(events_per_turn)),
             nudge: Nudge::new(),
             counters: DriverCounters::default(),
@@ -166,13 +166,13 @@ impl Driver {
         fd: Fd<'_>,
         interest: Interest,
     ) -> io::Result<Registration> {
-        let source = self.open()?;
-        if let Err(why) = self.selector.add(fd, source.token, interest) {
-            self.sources.close(source);
+        let open_record = self.open()?;
+        if let Err(why) = self.selector.add(fd, open_record.token, interest) {
+            self.record_table.close(open_record);
             return Err(why);
         }
         self.counters.registered();
-        Ok(Registration::new(self.clone(), source))
+        Ok(Registration::new(self.clone(), open_record))
     }
 
     /// Creates a registration that no selector watches; its events are reported through the
@@ -184,14 +184,14 @@ impl Driver {
     pub(crate) fn register_external(
         self: &Arc<Self>,
     ) -> io::Result<(Registration, event_reporter::EventReporter)> {
-        let source = self.open()?;
+        let open_record = self.open()?;
         self.counters.registered();
-        let reporter = event_reporter::EventReporter::new(self.clone(), source.token);
-        Ok((Registration::new(self.clone(), source), reporter))
+        let reporter = event_reporter::EventReporter::new(self.clone(), open_record.token);
+        Ok((Registration::new(self.clone(), open_record), reporter))
     }
 
-    fn open(&self) -> io::Result<Source> {
-        self.sources.open().map_err(|why| match why {
+    fn open(&self) -> io::Result<OpenRecord> {
+        self.record_table.open().map_err(|why| match why {
             OpenError::Closed => shut_down_error(),
             OpenError::Full => io::Error::other("too many descriptors are registered: close some"),
         })
@@ -221,7 +221,7 @@ impl Driver {
 
     /// Wakes every waiter with the shutdown error and makes all later waits fail with it.
     pub(crate) fn shutdown(&self) {
-        self.sources.shut_down();
+        self.record_table.shut_down();
         self.wake();
     }
 
@@ -346,7 +346,7 @@ impl TurnGuard<'_> {
     pub(crate) fn dispatch(&mut self) -> usize {
         let mut wake_list = WakeList::new();
         for event in &self.events.found {
-            self.driver.sources.dispatch(event.token, event.ready, &mut wake_list);
+            self.driver.record_table.dispatch(event.token, event.ready, &mut wake_list);
         }
         wake_list.wake_all();
         self.driver.counters.ready(self.events.found.len());

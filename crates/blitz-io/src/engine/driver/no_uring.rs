@@ -5,7 +5,7 @@
 
 use std::{io, time::Duration};
 
-use super::{Fd, backend::Events, interest::Interest, ready::Ready, sources::Token};
+use super::{Fd, backend::Events, interest::Interest, ready::Ready, record_table::Token};
 
 /// The uninhabited io_uring selector.
 #[derive(Debug)]

@@ -61,7 +61,7 @@ use super::{
     interest::Interest,
     poll_flags::{PollFlags, remaining},
     ready::Ready,
-    sources::Token,
+    record_table::Token,
 };
 use crate::engine::prim::{
     Ordering::{Acquire, Relaxed, Release},

@@ -44,7 +44,7 @@ use super::{
     backend::{Events, SelectorEvent},
     interest::Interest,
     ready::Ready,
-    sources::Token,
+    record_table::Token,
 };
 use crate::engine::prim::store_lock::StoreLock;
 

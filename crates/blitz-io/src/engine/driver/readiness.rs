@@ -1,18 +1,18 @@
 //! The readiness of one file descriptor, and the tasks that wait for it to change.
 //!
 //! A record is one atomic word, a waker for each direction, and wait queues of futures. It lies in
-//! the table of `sources.rs` for as long as the driver lives. Registrations use it one after
+//! the table of `record_table.rs` for as long as the driver lives. Registrations use it one after
 //! another; the generation in the word says which of them it belongs to.
 //!
 //! # Protocol
 //! ```text
-//! | generation | tick    | unused | SHUTDOWN | WAITERS | ready  |
+//! | generation | events  | unused | SHUTDOWN | WAITERS | ready  |
 //! |  32 bits   | 16 bits | 6 bits |  1 bit   |  1 bit  | 8 bits |
 //! ```
 //! ```text
 //! the driver has an event                   a task wants to read
 //! E1 exchanges the word: sets bits, adds    T1 loads the word: if ready, returns
-//!    one to the tick; if the generation     T2 registers its waker in the cell
+//!    one to `events`; if the generation     T2 registers its waker in the cell
 //!    differs, the event is dropped          T3 loads the word again: if ready, returns
 //! E2 if the bits for this direction were    T4 sleeps
 //!    all clear: takes the waker from the
@@ -30,11 +30,11 @@
 //! the same word. If E1 is first, the future sees the bits; otherwise E1 finds WAITERS, and E3
 //! waits for the lock until the future has joined.
 //!
-//! An operation that would block clears the bits that it relied on, but only if the tick is the
-//! same as when it loaded the word. An event in between has changed the tick; then nothing is
-//! cleared, and the operation is tried once more. Closed ends stay set, except when one of the
-//! runtime's own operations, which would have completed had the end been closed, finds that it
-//! would block.
+//! An operation that would block clears the bits that it relied on, but only if the event count
+//! (`events`) is the same as when it loaded the word. An event in between has changed the event
+//! count; then nothing is cleared, and the operation is tried once more. Closed ends stay set,
+//! except when one of the runtime's own operations, which would have completed had the end been
+//! closed, finds that it would block.
 //!
 //! A record ends with its registration: the exchange that changes its generation comes before the
 //! record is given to the next registration. An event that did E1 before that exchange may do E2
@@ -55,8 +55,8 @@
 //! - One wait queue for all interests: each readable byte would pass over, or wake, the tasks that
 //!   wait to write. The few waiters with any other interest share one queue; they are woken for
 //!   every event, and join again.
-//! - The tick as the mark of which waiters joined before an event: it wraps around while one task
-//!   waits to write and another reads. The wait queues have a counter of their own.
+//! - The event count as the mark of which waiters joined before an event: it wraps around while one
+//!   task waits to write and another reads. The wait queues have a counter of their own.
 //!
 //! # Checked by
 //! `an_event_against_a_poll_is_not_lost`, `an_event_against_a_wait_is_not_lost`,
@@ -71,7 +71,7 @@
 //! `a_clear_against_a_shutdown_keeps_it`, `a_full_wake_list_against_a_wait_that_joins_again`,
 //! `a_new_waker_against_an_event_is_woken`, `writes_before_an_event_are_seen_after_it`;
 //! weakened as `ready_poll_checks_again`, `ready_wait_checks_again`, `ready_event_sees_waiters`,
-//! `ready_clear_minds_the_tick`, `ready_refute_minds_the_tick`, `ready_refute_opens`,
+//! `ready_clear_minds_the_event_count`, `ready_refute_minds_the_event_count`, `ready_refute_opens`,
 //! `ready_event_minds_the_generation`, `ready_end_dismisses`, `ready_end_takes_wakers`,
 //! `ready_shutdown_wakes`, `ready_clear_keeps_shutdown`, `ready_drop_leaves_the_queue`,
 //! `ready_publishes`.
@@ -91,7 +91,7 @@ use crate::engine::{
         weakened,
     },
     wait::{
-        keep::keep_waker,
+        update_waker::update_waker,
         wait_queue::{WaitQueue, Waiter, WaiterState},
         wake_list::WakeList,
         waker_cell::WakerCell,
@@ -101,8 +101,8 @@ use crate::engine::{
 const READY: u64 = 0xff;
 const WAITERS: u64 = 1 << 8;
 const SHUTDOWN: u64 = 1 << 9;
-const TICK_SHIFT: u32 = 16;
-const TICK: u64 = 0xffff << TICK_SHIFT;
+const EVENT_COUNT_SHIFT: u32 = 16;
+const EVENT_COUNT: u64 = 0xffff << EVENT_COUNT_SHIFT;
 const GENERATION_SHIFT: u32 = 32;
 
 /// The bits for closed ends.
@@ -130,7 +130,7 @@ impl Direction {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadyEvent {
     ready: Ready,
-    tick: u16,
+    event_count: u16,
     is_shutdown: bool,
 }
 
@@ -139,7 +139,7 @@ impl ReadyEvent {
     fn new(word: u64, mask: Ready) -> Self {
         Self {
             ready: ready_of(word) & mask,
-            tick: (word >> TICK_SHIFT) as u16,
+            event_count: (word >> EVENT_COUNT_SHIFT) as u16,
             is_shutdown: word & SHUTDOWN != 0,
         }
     }
@@ -154,7 +154,7 @@ impl ReadyEvent {
         self.is_shutdown
     }
 
-    /// Returns a snapshot of the same tick, restricted to `ready`.
+    /// Returns a snapshot of the same event count, restricted to `ready`.
     #[cfg(unix)]
     pub(crate) fn only(self, ready: Ready) -> Self {
         Self { ready: self.ready & ready, ..self }
@@ -250,8 +250,8 @@ impl Record {
             if !same && !weakened!("ready_event_minds_the_generation") {
                 return false;
             }
-            let next = (now & !TICK)
-                | (now.wrapping_add(1 << TICK_SHIFT) & TICK)
+            let next = (now & !EVENT_COUNT)
+                | (now.wrapping_add(1 << EVENT_COUNT_SHIFT) & EVENT_COUNT)
                 | u64::from(event.bits());
             let order = if weakened!("ready_publishes") { Relaxed } else { AcqRel };
             // AcqRel: a thread that sees the bits sees all that was done before the event, and we
@@ -383,7 +383,7 @@ impl Record {
     /// an event has come since. Returns the bits that were cleared.
     #[inline]
     pub(crate) fn clear(&self, event: ReadyEvent) -> Ready {
-        let unless_stale = !weakened!("ready_clear_minds_the_tick");
+        let unless_stale = !weakened!("ready_clear_minds_the_event_count");
         self.clear_bits(event, event.ready - CLOSED, unless_stale)
     }
 
@@ -393,7 +393,7 @@ impl Record {
     /// a writer again, or the error of a datagram socket was fetched.
     #[inline]
     pub(crate) fn refute(&self, event: ReadyEvent) -> Ready {
-        let unless_stale = !weakened!("ready_refute_minds_the_tick");
+        let unless_stale = !weakened!("ready_refute_minds_the_event_count");
         let kept = if weakened!("ready_refute_opens") { CLOSED } else { Ready::EMPTY };
         self.clear_bits(event, event.ready - kept, unless_stale)
     }
@@ -404,7 +404,7 @@ impl Record {
         // release sequence of earlier exchanges, so readers still see what those published.
         let mut now = self.word.load(Relaxed);
         loop {
-            let stale = (now >> TICK_SHIFT) as u16 != event.tick;
+            let stale = (now >> EVENT_COUNT_SHIFT) as u16 != event.event_count;
             if stale && unless_stale {
                 return Ready::EMPTY;
             }
@@ -529,8 +529,9 @@ impl<'a> RecordWait<'a> {
         let (record, waiter) = self.waiter();
         let interest = self.interest;
         // SAFETY: 1. this future owns the waiter. 2. `of(interest)` is the queue that it joined.
-        let dismissed =
-            unsafe { keep_waker(&record.queues, |queues| queues.of(interest), waiter, cx.waker()) };
+        let dismissed = unsafe {
+            update_waker(&record.queues, |queues| queues.of(interest), waiter, cx.waker())
+        };
         if dismissed { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -29,8 +29,8 @@ use super::{
     interest::Interest,
     readiness::{Direction, ReadyEvent, Record, RecordWait},
     ready::Ready,
+    record_table::OpenRecord,
     shut_down_error,
-    sources::Source,
 };
 use crate::engine::{
     prim::{AtomicBool, Ordering::Relaxed, weakened},
@@ -43,7 +43,7 @@ use crate::engine::{
 /// A descriptor that is registered with a driver.
 pub(crate) struct Registration {
     driver: Arc<Driver>,
-    source: Source,
+    open_record: OpenRecord,
     /// Set while the kernel watches the descriptor.
     watched: AtomicBool,
 }
@@ -55,15 +55,15 @@ unsafe impl Send for Registration {}
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    pub(super) fn new(driver: Arc<Driver>, source: Source) -> Self {
-        Self { driver, source, watched: AtomicBool::new(true) }
+    pub(super) fn new(driver: Arc<Driver>, open_record: OpenRecord) -> Self {
+        Self { driver, open_record, watched: AtomicBool::new(true) }
     }
 
     #[inline]
     fn record(&self) -> &Record {
         // SAFETY: records live as long as their table, which the driver owns, and `driver` keeps it
         // alive.
-        unsafe { self.source.record.as_ref() }
+        unsafe { self.open_record.record.as_ref() }
     }
 
     /// Returns the driver that watches the descriptor, for operations that use its io_uring.
@@ -119,7 +119,7 @@ impl Registration {
     pub(crate) fn clear_readiness(&self, event: ReadyEvent) {
         let gone = self.record().clear(event);
         if !gone.is_empty() {
-            self.driver.selector.rearm(self.source.token, gone);
+            self.driver.selector.rearm(self.open_record.token, gone);
         }
     }
 
@@ -135,7 +135,7 @@ impl Registration {
         // The whole direction, not only the cleared bits, because an entry of `poll.rs` that has
         // reported an end is disarmed for everything else.
         let armed = if weakened!("refute_rearms_the_direction") { gone } else { mask };
-        self.driver.selector.rearm(self.source.token, armed);
+        self.driver.selector.rearm(self.open_record.token, armed);
     }
 
     /// Assumes readiness until an operation would block; to be called right after `register`.
@@ -318,7 +318,7 @@ impl Registration {
             return Ok(());
         }
         self.driver.counters.deregistered();
-        self.driver.selector.remove(fd, self.source.token)
+        self.driver.selector.remove(fd, self.open_record.token)
     }
 }
 
@@ -347,9 +347,9 @@ impl Drop for Registration {
         // Relaxed: `&mut self` means that no other thread has access.
         if self.watched.swap(false, Relaxed) {
             self.driver.counters.deregistered();
-            self.driver.selector.forget(self.source.token);
+            self.driver.selector.forget(self.open_record.token);
         }
-        self.driver.sources.close(self.source);
+        self.driver.record_table.close(self.open_record);
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A poll request reports every change, as edge-triggered epoll does, and what is ready when it
 //! starts. Its completions lie in memory that is shared with the kernel, so reading them needs no
-//! system call. One call submits what was pushed and waits. Timeouts are exact.
+//! system call. One call submits what was pushed and waits. Timeouts are exact. (An *SQE* is a
+//! submission queue entry: a request to the kernel. A *CQE* is a completion queue entry: its
+//! result.)
 //!
 //! # Facts of the kernel that this is built on
 //! - A poll belongs to the thread that submitted it. Its completion is written by that thread,
@@ -19,14 +21,14 @@
 //! W1 locks, reaps: keeps what was           A1 locks, and puts the token on the
 //!    reported, puts tokens of ended            unarmed list, or sets `nudged`
 //!    polls on the unarmed list              A2 if `waiting`, and not `called`: sets
-//! W2 pushes a poll for each token on           `called`, submits a no-op entry
+//! W2 pushes a poll for each token on           `called`, submits a no-op SQE
 //!    the list
 //! W3 nothing kept, not `nudged`: sets
 //!    `waiting`, unlocks
 //! W4 submits and sleeps; goes to W1
 //! ```
 //! The lock puts A1 before W2 or after W3. If before, W2 and W3 find it. If after, A2 finds
-//! `waiting`, and the completion of its entry, which A itself writes, ends the sleep or is there
+//! `waiting`, and the completion of its SQE, which A itself writes, ends the sleep or is there
 //! before it begins.
 //!
 //! So polls are submitted by threads that wait for events, never by others: a foreign thread would
@@ -40,22 +42,22 @@
 //! R2 submits its cancellation; if all polls are this thread's: done
 //! R3 reaps repeatedly until the poll's last completion has come; calls as A2 does if W has
 //!    something to do now. While a call is on its way to W, R reaps nothing
-//! R4 submits a no-op entry
+//! R4 submits a no-op SQE
 //! ```
 //! If this thread has submitted all polls there are, then after R2 closing the descriptor closes
 //! the file, because the kernel releases the file before it returns from R2. Otherwise the thread
 //! that the poll belongs to releases it, under the kernel's lock of the io_uring, right after it
 //! has written the last completion. That completion ends R3, and R4 must take the same lock.
 //!
-//! Entries that W pushed may be submitted by R before W enters the kernel. Then W's call finds
-//! fewer entries than it announced, does not sleep, and goes back to W1; and R counts as a thread
+//! SQEs that W pushed may be submitted by R before W enters the kernel. Then W's call finds
+//! fewer SQEs than it announced, does not sleep, and goes back to W1; and R counts as a thread
 //! that has submitted polls.
 //!
 //! # Invariants
 //! 1. Both queues of the io_uring are accessed only under the lock.
 //! 2. Exactly the watched tokens on the unarmed list have no poll pushed for them (besides tokens
 //!    with a poll that failed for good, see `UringTable::complete_rare`).
-//! 3. No entry contains a pointer.
+//! 3. No SQE contains a pointer.
 //!
 //! # Rejected
 //! - `POLL_REMOVE`: for a poll that is about to report something it returns EALREADY and leaves the
@@ -70,9 +72,9 @@
 //! `driver/tests.rs`, which runs all that a driver must do on each selector; `uring/tests.rs`, for
 //! what only this one must do; and models, with a kernel of a few lines:
 //! `a_descriptor_that_is_added_against_a_sleep_is_reported`, `a_signal_against_a_sleep_ends_it`,
-//! `completions_reaped_by_another_thread_are_reported`, `a_poll_whose_end_another_thread_reaps_is_armed_again`,
-//! `a_call_is_left_to_the_called_thread`; weakened as `uring_calls`, `uring_leaves_calls`,
-//! `uring_reaper_calls`.
+//! `completions_reaped_by_another_thread_are_reported`,
+//! `a_poll_whose_end_another_thread_reaps_is_armed_again`, `a_call_is_left_to_the_called_thread`;
+//! weakened as `uring_calls`, `uring_leaves_calls`, `uring_reaper_calls`.
 
 use std::{
     io,
@@ -80,11 +82,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
+use io_uring::{
+    EnterFlags, IoUring, cqueue, opcode,
+    squeue::{self, Entry as Sqe},
+    types,
+};
 
 use super::{
     Fd, backend::Events, epoll::Epoll, interest::Interest, poll, poll_flags::remaining,
-    ready::Ready, sources::Token,
+    ready::Ready, record_table::Token,
 };
 use crate::engine::prim::{store_lock::StoreLock, thread, thread_id};
 
@@ -92,7 +98,7 @@ mod table;
 
 use self::table::{Removed, UringTable};
 
-/// The number of entries that can be pushed before a submission: 16 KiB. More are submitted in
+/// The number of SQEs that can be pushed before a submission: 16 KiB. More are submitted in
 /// parts. Picked, not measured. Tests have so few that they often run out.
 const PUSHED: u32 = if cfg!(test) { 16 } else { 256 };
 
@@ -106,8 +112,8 @@ const COMPLETIONS: u32 = if cfg!(test) { 64 } else { 4 * 1024 };
 /// end again for want of room.
 const ARMED: usize = COMPLETIONS as usize / 2;
 
-/// The user data of a no-op entry that only ends a sleep. No registration has this token, because
-/// its place is that of [`Token::NUDGE`].
+/// The user data of a no-op SQE that only ends a sleep. No registration has this token, because
+/// its slot is that of [`Token::NUDGE`].
 const CALL: u64 = Token::NUDGE.bits();
 
 /// The time that a removal waits for the thread that a poll belongs to. Usually that takes a few
@@ -126,7 +132,7 @@ const ENDLESS: Duration = Duration::from_secs(1_000_000_000);
 
 /// The io_uring selector.
 pub(super) struct UringSelector {
-    ring: IoUring,
+    uring: IoUring,
     table: StoreLock<UringTable>,
     /// The flags of the system call that sleeps.
     sleep: EnterFlags,
@@ -138,8 +144,8 @@ impl UringSelector {
     /// # Errors
     /// Returns the error of the kernel or a sandbox, or `Unsupported` if the kernel is too old.
     pub(super) fn new() -> io::Result<Self> {
-        let ring = IoUring::builder().setup_clamp().setup_cqsize(COMPLETIONS).build(PUSHED)?;
-        let can = ring.params();
+        let uring = IoUring::builder().setup_clamp().setup_cqsize(COMPLETIONS).build(PUSHED)?;
+        let can = uring.params();
         let exact = can.is_feature_ext_arg() && can.is_feature_nodrop();
         // The newest of the required features; kernels that have it also have today's multishot
         // polls.
@@ -152,7 +158,7 @@ impl UringSelector {
             // A runtime that waits for its clients must not be accounted as waiting for a disk.
             sleep |= EnterFlags::NO_IOWAIT;
         }
-        let this = Self { ring, table: StoreLock::new(UringTable::default()), sleep };
+        let this = Self { uring, table: StoreLock::new(UringTable::default()), sleep };
         // A sandbox may allow an io_uring to be created but not to be used, so it is tried at once.
         this.submit_nop(&mut this.table.lock())?;
         Ok(this)
@@ -259,7 +265,7 @@ impl UringSelector {
         }
     }
 
-    /// Submits a no-op entry without a completion, which takes the kernel's lock of the io_uring
+    /// Submits a no-op SQE without a completion, which takes the kernel's lock of the io_uring
     /// (R4).
     fn submit_nop(&self, table: &mut UringTable) -> io::Result<()> {
         let silent = squeue::Flags::SKIP_SUCCESS;
@@ -323,20 +329,20 @@ impl UringSelector {
         loop {
             // SAFETY: by the first invariant there is no other user of the queue: the caller holds
             // the lock.
-            for entry in unsafe { self.ring.completion_shared() } {
-                let token = Token::from_bits(entry.user_data());
-                table.complete(token, entry.result(), cqueue::more(entry.flags()));
+            for cqe in unsafe { self.uring.completion_shared() } {
+                let token = Token::from_bits(cqe.user_data());
+                table.complete(token, cqe.result(), cqueue::more(cqe.flags()));
             }
             // SAFETY: by the first invariant there is no other user of the queue: the caller holds
             // the lock.
-            let overflown = unsafe { self.ring.submission_shared() }.cq_overflow();
+            let overflown = unsafe { self.uring.submission_shared() }.cq_overflow();
             if !overflown {
                 return;
             }
             // The kernel keeps completions for which there was no room; a submission makes it write
             // them.
             self.note_armer(table);
-            if self.ring.submit().is_err() {
+            if self.uring.submit().is_err() {
                 return;
             }
         }
@@ -346,7 +352,7 @@ impl UringSelector {
     fn completion_count(&self, _: &UringTable) -> usize {
         // SAFETY: by the first invariant there is no other user of the queue: the caller holds the
         // lock.
-        unsafe { self.ring.completion_shared() }.len()
+        unsafe { self.uring.completion_shared() }.len()
     }
 
     /// Pushes polls for unarmed tokens, as many as there is room for in the completion queue (W2).
@@ -371,7 +377,7 @@ impl UringSelector {
         }
     }
 
-    /// Submits `pushed` entries and sleeps until there is a completion (W4).
+    /// Submits `pushed` SQEs and sleeps until there is a completion (W4).
     fn sleep(&self, pushed: u32, timeout: Option<Duration>) -> io::Result<()> {
         let (time, mut how) = (timeout.map(types::Timespec::from), types::SubmitArgs::new());
         if let Some(time) = &time {
@@ -380,7 +386,7 @@ impl UringSelector {
         // SAFETY: `how` has the type that EXT_ARG requires. It and the time that it points to
         // outlive the call. What is submitted has no pointers, by the third invariant.
         let result =
-            unsafe { self.ring.submitter().enter(pushed, 1, self.sleep.bits(), Some(&how)) };
+            unsafe { self.uring.submitter().enter(pushed, 1, self.sleep.bits(), Some(&how)) };
         result.map(drop)
     }
 
@@ -404,37 +410,37 @@ impl UringSelector {
         Some(Duration::ZERO)
     }
 
-    /// Submits an entry, together with any polls that a waiting thread has pushed and not submitted
+    /// Submits an SQE, together with any polls that a waiting thread has pushed and not submitted
     /// yet.
-    fn submit_one(&self, table: &mut UringTable, entry: &squeue::Entry) -> io::Result<()> {
+    fn submit_one(&self, table: &mut UringTable, sqe: &Sqe) -> io::Result<()> {
         self.note_armer(table);
-        self.push(table, entry)?;
+        self.push(table, sqe)?;
         self.submit(table)
     }
 
-    fn push(&self, table: &mut UringTable, entry: &squeue::Entry) -> io::Result<()> {
+    fn push(&self, table: &mut UringTable, sqe: &Sqe) -> io::Result<()> {
         loop {
             // SAFETY: by the first invariant there is no other user of the queue, as the caller
-            // holds the lock. By the third invariant the entry has no pointers, so there is nothing
+            // holds the lock. By the third invariant the SQE has no pointers, so there is nothing
             // that must outlive it.
-            if unsafe { self.ring.submission_shared().push(entry) }.is_ok() {
+            if unsafe { self.uring.submission_shared().push(sqe) }.is_ok() {
                 return Ok(());
             }
             self.submit(table)?;
         }
     }
 
-    /// Returns the number of entries that the kernel has not taken yet.
+    /// Returns the number of SQEs that the kernel has not taken yet.
     fn pushed(&self, _: &UringTable) -> u32 {
         // SAFETY: by the first invariant there is no other user of the queue: the caller holds the
         // lock.
-        unsafe { self.ring.submission_shared() }.len() as u32
+        unsafe { self.uring.submission_shared() }.len() as u32
     }
 
     /// Makes the kernel take and start everything that was pushed.
     fn submit(&self, table: &mut UringTable) -> io::Result<()> {
         while self.pushed(table) > 0 {
-            match self.ring.submit() {
+            match self.uring.submit() {
                 Ok(_) => {}
                 // Interrupted, or temporarily out of memory.
                 Err(why) if matches!(why.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {
@@ -447,9 +453,9 @@ impl UringSelector {
     }
 }
 
-/// Creates an entry that cancels a poll. If there is no such poll, the entry's own completion,
+/// Creates an SQE that cancels a poll. If there is no such poll, the SQE's own completion,
 /// which has the same token, says so.
-fn cancellation(token: Token) -> squeue::Entry {
+fn cancellation(token: Token) -> Sqe {
     let cancel = opcode::AsyncCancel::new(token.bits()).build();
     cancel.user_data(token.bits()).flags(squeue::Flags::SKIP_SUCCESS)
 }

@@ -405,8 +405,8 @@ impl FiberFrame {
 
     /// Returns true if the fiber has run for a slice. If this thread is watched, the monitor's mark
     /// shows that in time; if it is not, or the system had no thread for a monitor, the clock does.
-    fn is_overdue(&self) -> bool {
-        thread_context::is_overdue()
+    fn should_yield(&self) -> bool {
+        thread_context::should_yield()
             || TimestampUnit::Millis.now().wrapping_sub(self.since.get()) >= self.slice
     }
 
@@ -567,7 +567,7 @@ pub(crate) fn checkpoint() {
         return;
     }
     frame.check();
-    if frame.must_end() || frame.is_overdue() {
+    if frame.must_end() || frame.should_yield() {
         thread_context::set_yielded();
         frame.suspend();
     }

@@ -2,7 +2,7 @@
 //!
 //! # Protocol
 //! Jobs have indices, which grow by one with each theft and are 64-bit words everywhere: words of
-//! 32 bits would be used up within the hour, while frames still remember their indices. The *owner*
+//! 32 bits would be used up within an hour, while frames still remember their indices. The *owner*
 //! pushes and pops at `tail`; *thieves* take at `head`, under the lock. Jobs below `public` may be
 //! stolen; those from `public` to `tail` are private to the owner.
 //!

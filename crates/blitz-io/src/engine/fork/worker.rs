@@ -44,8 +44,8 @@ const ROUNDS_PER_YIELD: u32 = 4;
 /// The number of pauses in a round. Picked, not measured.
 const PAUSES: u32 = 8;
 
-/// The injector comes first in one of this number of searches. It is a prime, as in the scheduler
-/// for tasks, so that no pattern of a user's program falls into step with it.
+/// The injector comes first in one of this number of searches. It is a prime, so that no pattern
+/// of a user's program falls into step with it.
 const INJECTOR_INTERVAL: u64 = 61;
 
 per_thread! {
@@ -58,7 +58,7 @@ pub(crate) fn current() -> *const Worker {
     CURRENT.with(Cell::get)
 }
 
-/// A thread's part of a pool: its deque of jobs, and its place in the registry.
+/// A thread's part of a pool: its deque of jobs, and its index in the registry.
 pub(crate) struct Worker {
     deque: Deque<JobHeader>,
     index: usize,

@@ -20,8 +20,8 @@
 //! needs its core, at the end of the       I3 reads `seq`: is it the poll that the inspector
 //! poll or for a moment during it             came for, at depth 0?
 //! R1 `seq` + 1                            I4 if so it may read `task`, and then takes the
-//! R2 light barrier                           core (`claim` = TAKEN), marks the poll as
-//! R3 reads `claim`: if HELD, it has it       OVERDUE, or restores `claim`
+//! R2 light barrier                           core (`claim` = TAKEN), marks the poll
+//! R3 reads `claim`: if HELD, it has it       (`claim` = MARKED), or restores `claim`
 //! R4 else it takes the lock, and does     I5 if not it restores `claim`
 //!    as `claim` says then                 I6 releases the lock
 //! returns to user code
@@ -109,8 +109,8 @@ pub(crate) mod hog_history;
 pub(crate) mod stack_request;
 /// The thread has the core; or the thread is not watched.
 const HELD: u32 = 0;
-/// The thread has the core, and has been in one poll for longer than it should.
-const OVERDUE: u32 = 1;
+/// The thread has the core, and its poll is marked: it should let others run.
+const MARKED: u32 = 1;
 /// An inspector is trying to take the core or to mark the poll.
 const CLAIMING: u32 = 2;
 /// An inspector has taken the core.
@@ -122,7 +122,7 @@ const OFFLOADED: u32 = 5;
 /// A bit in addition to one of these values: the light barrier is a fence.
 const FENCES: u32 = 1 << 8;
 /// A bit in addition to one of these values: the thread also checks a clock to find out whether its
-/// poll is overdue.
+/// poll should let others run.
 const CLOCK: u32 = 1 << 9;
 
 /// The part of `seq` that says how deep in the runtime's code the thread is. Calls in there nest
@@ -185,7 +185,7 @@ impl PollRecord {
     pub(super) fn enter(&self, task: NonNull<()>) {
         // Relaxed: published by the store below.
         self.task.store(task.as_ptr(), Relaxed);
-        debug_assert_eq!(self.depth(), 1, "a poll begins at depth 0");
+        debug_assert_eq!(self.depth(), 1, "a poll must be entered from depth 1");
         let order = if weakened!("lease_seq_publishes") { Relaxed } else { Release };
         // Release: publishes what this thread did to the core, to a thread that takes it; and
         // `task`, which is the task of this number. Pairs with the Acquire in I3.
@@ -250,7 +250,7 @@ impl PollRecord {
         self.claim.load(Relaxed) & !(FENCES | CLOCK)
     }
 
-    /// Returns true if there is no mark, so that [`Self::is_overdue`] need not be called.
+    /// Returns true if there is no mark, so that [`Self::should_yield`] need not be called.
     #[inline(always)]
     pub(super) fn is_unmarked(&self) -> bool {
         // Relaxed: advice.
@@ -258,9 +258,9 @@ impl PollRecord {
     }
 
     /// Returns true if the poll has lasted so long that it should let others run. A core that is
-    /// taken is a mark, too, because then the poll is overdue all the more.
-    pub(super) fn is_overdue(&self) -> bool {
-        matches!(self.claim(), OVERDUE | CLAIMING | TAKEN)
+    /// taken is a mark, too, because that poll has lasted even longer.
+    pub(super) fn should_yield(&self) -> bool {
+        matches!(self.claim(), MARKED | CLAIMING | TAKEN)
     }
 
     /// Records the beginning or the end of the poll of an offloaded task, on a thread that is not
@@ -320,7 +320,7 @@ struct LeaseState {
 // SAFETY: the pointers are used only by the thread that holds the lock, by invariants 1, 4 and 5.
 unsafe impl Send for LeaseState {}
 
-/// The place of a watched thread's record.
+/// The slot of a watched thread's record.
 #[derive(Clone, Copy)]
 enum Attachment {
     /// No record is attached yet, or any more.
@@ -450,7 +450,7 @@ impl Lease {
     /// itself is free for other use meanwhile.
     pub(super) fn suspend(&self, record: &PollRecord) {
         let mut state = lock(&self.state);
-        let has_core = matches!(record.claim(), HELD | OVERDUE);
+        let has_core = matches!(record.claim(), HELD | MARKED);
         debug_assert!(!has_core || self.keeps_core, "a thread that waits has no core");
         state.attachment = Attachment::Suspended(record.save());
     }
@@ -491,12 +491,12 @@ impl Lease {
         let _state = (!weakened!("lease_lock")).then(|| lock(&self.state));
         // Relaxed: the lock orders it.
         record.seq.store(record.seq().wrapping_add(1), Relaxed);
-        matches!(record.claim(), HELD | OVERDUE)
+        matches!(record.claim(), HELD | MARKED)
     }
 
     /// Finds out, at the end of a poll, whether the thread has its core, after
     /// [`PollRecord::reclaim`] returned false: R4. Returns true if it has, and clears the mark of
-    /// an overdue poll.
+    /// the poll.
     #[cold]
     pub(super) fn leave(&self, record: &PollRecord) -> bool {
         if self.recheck(record) {
@@ -505,7 +505,7 @@ impl Lease {
         let _state = (!weakened!("lease_lock")).then(|| lock(&self.state));
         match record.claim() {
             HELD => true,
-            OVERDUE => {
+            MARKED => {
                 if !weakened!("lease_mark_is_cleared") {
                     // Relaxed: the lock orders it.
                     record.claim.store(self.with_flags(HELD), Relaxed);
@@ -546,7 +546,7 @@ impl Lease {
     /// is a guess; `inspect` checks it again.
     pub(crate) fn poll_number(&self) -> Option<usize> {
         let (claim, seq) = lock(&self.state).claim_and_seq()?;
-        matches!(claim, HELD | OVERDUE).then_some(seq & !DEPTH)
+        matches!(claim, HELD | MARKED).then_some(seq & !DEPTH)
     }
 
     /// Records that the task polled when the core was taken should be remembered as a hog.
@@ -568,7 +568,7 @@ impl Lease {
 
     /// Returns true if the thread has a core, as last recorded.
     pub(crate) fn has_core(&self) -> bool {
-        lock(&self.state).claim_and_seq().is_some_and(|(claim, _)| matches!(claim, HELD | OVERDUE))
+        lock(&self.state).claim_and_seq().is_some_and(|(claim, _)| matches!(claim, HELD | MARKED))
     }
 
     /// Stops the thread from leaving user code, if it is in that poll: I1 to I3. Returns `None` if
@@ -580,7 +580,7 @@ impl Lease {
     pub(crate) fn inspect(&self, number: usize) -> Option<Inspection<'_>> {
         let state = lock(&self.state);
         let (before, _) = state.claim_and_seq()?;
-        if !matches!(before, HELD | OVERDUE) {
+        if !matches!(before, HELD | MARKED) {
             return None;
         }
         let mut inspection = Inspection { lease: self, after: before, state };
@@ -648,9 +648,9 @@ impl Inspection<'_> {
         NonNull::new(task).expect("a poll has a task")
     }
 
-    /// Marks the poll as overdue; returns true if it was not marked before.
+    /// Marks the poll, so that it lets others run; returns true if it was not marked before.
     pub(crate) fn mark(&mut self) -> bool {
-        std::mem::replace(&mut self.after, OVERDUE) != OVERDUE
+        std::mem::replace(&mut self.after, MARKED) != MARKED
     }
 
     /// Takes the core, which is the caller's from now on.

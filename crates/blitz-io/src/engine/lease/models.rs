@@ -230,7 +230,7 @@ fn a_claim_that_comes_too_late_leaves_the_core() {
         if let Some(seen) = inspector.join().unwrap() {
             assert_eq!(seen, 7, "the inspector saw what was freed");
         }
-        assert!(!world.records[0].is_overdue(), "a mark has outlived its poll");
+        assert!(!world.records[0].should_yield(), "a mark has outlived its poll");
     });
 }
 
@@ -372,7 +372,7 @@ fn a_mark_does_not_outlive_its_poll() {
         world.wake(0);
         assert!(world.leave(0));
         inspector.join().unwrap();
-        assert!(!world.records[0].is_overdue());
+        assert!(!world.records[0].should_yield());
     });
 }
 
@@ -451,8 +451,8 @@ fn a_thread_that_waits_and_keeps_its_core_is_marked() {
         unsafe { lease.reattach(record) };
         let marked = inspector.join().unwrap();
         assert!(marked, "it was in that poll all the time");
-        assert!(record.is_overdue(), "it does not see the mark");
-        assert!(world.leave(0) && !record.is_overdue());
+        assert!(record.should_yield(), "it does not see the mark");
+        assert!(world.leave(0) && !record.should_yield());
     });
 }
 

@@ -87,8 +87,8 @@ impl StackTrace {
 
     /// Adds a frame, from the innermost outwards; returns false if there is no room.
     pub(crate) fn push(&mut self, address: usize) -> bool {
-        let Some(place) = self.addresses.get_mut(self.count) else { return false };
-        *place = address;
+        let Some(slot) = self.addresses.get_mut(self.count) else { return false };
+        *slot = address;
         self.count += 1;
         true
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_beyond_the_last_place_are_left_out() {
+    fn frames_beyond_the_last_slot_are_left_out() {
         let mut trace = StackTrace::new();
         assert!((0..MAX_FRAMES).all(|address| trace.push(address)));
         assert!(!trace.push(MAX_FRAMES));

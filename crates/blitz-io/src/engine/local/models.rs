@@ -14,7 +14,7 @@ use crate::engine::{
     work::task::handle::JoinHandle,
 };
 
-/// A place where a task leaves its waker for another thread.
+/// A cell in which a task leaves its waker for another thread.
 type WakerSlot = Arc<Mutex<Option<Waker>>>;
 
 /// Records on which thread it was dropped.

@@ -4,9 +4,10 @@
 //! searchers, but neither knows the load of the other, so a searcher of one kind would spin on a
 //! processor that the other kind needs. So all of them are counted here. A worker is *awake* if it
 //! runs something or searches; a worker that sleeps is not, and neither is a thread that has handed
-//! its core off. While more workers are awake than there are processors, no worker spins for work,
-//! and a worker that spins stops. So the spinning workers, of all kinds, are never more than the
-//! processors that run none of our tasks or jobs.
+//! its core off. While more workers are awake than there are processors, no worker begins to spin
+//! for work, and a fork-join worker that spins stops. (A runtime's worker checks once and then
+//! spins for two or three microseconds.) So, but for that time, the spinning workers of all kinds
+//! are never more than the processors that run none of our tasks or jobs.
 //!
 //! Threads that never spin for work are not counted: the thread of a current-thread runtime, which
 //! waits in its driver, and a caller from outside, which checks its own latch for some microseconds

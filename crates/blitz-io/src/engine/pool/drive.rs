@@ -27,9 +27,9 @@ use super::{
     Pool,
     core::Core,
     held_core::{self, CoreGuard},
-    park,
+    park, poll_times,
     poller::{self, Maintenance},
-    stop, timing,
+    stop,
 };
 use crate::engine::{
     preempt::{WatchRecord, block_on::WatchedBlockOn},
@@ -275,7 +275,8 @@ pub(crate) fn drive<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     }
 }
 
-/// A place in the wait queue for the core. The thread leaves the queue even if the future panics.
+/// A position in the wait queue for the core. The thread leaves the queue even if the future
+/// panics.
 struct CoreWaiter<'a> {
     cores: &'a FreeCores,
     parker: &'a Arc<Parker>,
@@ -296,7 +297,7 @@ unsafe fn counting(pool: &Pool) -> CountingYields {
     unsafe { CountingYields::new(pool.outside_counters.forced_yields().word()) }
 }
 
-/// Panics if a task of the pool panicked and that ends the pool (B2 of `unhandled`).
+/// Panics if a task of the pool panicked and that ends the pool (B2 of `unhandled_panic`).
 #[track_caller]
 fn check(pool: Option<&Arc<Pool>>) {
     if let Some(pool) = pool {
@@ -368,7 +369,7 @@ impl DrivenCore {
                 });
                 let Some((task, now)) = next else { break };
                 self.set_busy();
-                if timing::run(&self.pool, task, now) {
+                if poll_times::run(&self.pool, task, now) {
                     held_core::with_core(|core| core.counters().completed.add(1));
                     // A task that panicked has completed, so this is checked only then.
                     if self.pool.unhandled.has_happened() {

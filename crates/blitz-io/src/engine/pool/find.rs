@@ -6,9 +6,9 @@
 //! queue (`keep_up`).
 //!
 //! *Due*: a steady local load must not starve tasks that come from outside, so the injector is
-//! checked first about once in a millisecond, however long a poll takes. The interval in polls
-//! follows from the average duration of a poll, which is measured over a few dozen polls at a time,
-//! with shifts.
+//! checked first about once in a millisecond, or after the poll that lasts longer. The interval in
+//! polls follows from the average duration of a poll, which is measured over a few dozen polls at a
+//! time, with shifts.
 
 use super::{Config, core::Core, keep_up};
 use crate::engine::{
@@ -23,7 +23,8 @@ use crate::engine::{
 /// two tasks that wake each other must not starve the rest.
 const LIFO_STREAK: u8 = 3;
 
-/// The longest that a task may wait in the injector while cores are busy.
+/// The longest time between two checks of the injector, up to the length of one poll. (A task may
+/// wait longer, if others are in front of it.)
 const INJECTOR_LATENCY_NS: u64 = 1_000_000;
 
 /// The limits of the interval in polls, as docs/design/scheduling.md gives them.
@@ -251,6 +252,9 @@ impl Core {
                 return None;
             }
             self.searching = true;
+            // The time of the search must not count towards the average poll, by which other
+            // searchers decide whether to steal from this core.
+            self.read_clock();
         }
         self.keep_up = 0;
         let task = self.steal_half().or_else(|| self.steal_lifo()).or_else(|| self.take_batch())?;
@@ -327,14 +331,14 @@ impl Core {
         self.counters().polled.add(1);
         self.pace.ran_since_park = true;
         self.pace.injector_in = self.pace.injector_in.saturating_sub(1);
-        if self.clock.count(&self.pool.tick, self.pace.reading_every) {
+        if self.clock.count(&self.pool.scan_count, self.pace.reading_every) {
             self.read_clock();
         }
         self.pace.tick_in = self.pace.tick_in.saturating_sub(1);
     }
 
     fn read_clock(&mut self) {
-        let reading = self.clock.read(&self.pool.tick);
+        let reading = self.clock.read(&self.pool.scan_count);
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
         self.since_maintenance_ns = self.since_maintenance_ns.saturating_add(reading.elapsed_ns);
@@ -367,7 +371,7 @@ impl Core {
 
     /// Restarts the clock after the thread slept, because the time asleep counts towards no poll.
     pub(crate) fn after_park(&mut self) {
-        self.clock.restart(&self.pool.tick);
+        self.clock.restart(&self.pool.scan_count);
         self.since_maintenance_ns = 0;
         self.pace.ran_since_park = false;
     }
@@ -381,7 +385,7 @@ impl Core {
     /// Counts a poll of a root future towards the clock, and returns true, once, if it is time to
     /// poll the I/O driver and fire timers.
     pub(crate) fn count_root_poll(&mut self) -> bool {
-        if self.clock.count(&self.pool.tick, self.pace.reading_every) {
+        if self.clock.count(&self.pool.scan_count, self.pace.reading_every) {
             self.read_clock();
         }
         self.take_maintenance_due()

@@ -98,7 +98,7 @@ impl Idle {
         Self::with_temporary(workers, 0)
     }
 
-    /// Creates the state for workers that are counted in [`awake`], with places for temporary
+    /// Creates the state for workers that are counted in [`awake`], with slots for temporary
     /// workers: threads that come and go. Half of the workers may search, however many temporary
     /// workers there could be.
     pub(crate) fn with_temporary(workers: usize, temporary: usize) -> Self {

@@ -5,9 +5,9 @@
 //! that it shares with the tasks it left behind. For tasks of some hundred nanoseconds that is
 //! several times their work: four senders and a receiver on two cores take three times as long as
 //! on one, and six times the processor time. So a searcher watches a queue before it steals. A
-//! queue that is very long, or that does not move, or that stays long is worth stealing from. A
-//! queue that its owner empties within the time in which a sleeping worker could have been woken is
-//! left alone.
+//! queue that is very long, or that does not move, or that stays long is worth stealing from, and so
+//! is one whose tasks take microseconds, as requests and queries do. Any other queue that its owner
+//! empties within the time in which a sleeping worker could have been woken is left alone.
 //!
 //! The searcher then does not fall asleep, because there is work, but takes a *short sleep*: it
 //! parks for a short time, counts as searching meanwhile, and then searches again. So no producer
@@ -30,6 +30,9 @@
 //! by itself. It ends the short sleep as soon as its ring is long, as a hint.
 //!
 //! # Rejected
+//! Stealing by the amount of work alone, without a minimum for a poll: a hundred tasks of 70 ns that
+//! share permits would be spread over the cores.
+//!
 //! Waking no worker for short tasks, by the average duration of a poll: a long poll among them
 //! would delay every task behind it. What matters is how the other core progresses, and the
 //! searcher sees that for the price of a few cache misses.
@@ -58,6 +61,12 @@ const MANY: u32 = 32;
 /// be spread over the cores before the first of them waits, and stay there.)
 pub(crate) const LONG: u32 = 128;
 
+/// A task whose poll takes this long may change cores: the cache misses cost less than its work.
+const MOVABLE_NS: u64 = 800;
+
+/// A queue of such tasks with this much work is worth stealing from at once.
+const STEALABLE_NS: u64 = 3_000;
+
 /// Number of pauses between two checks. Each check takes a cache line away from its owner, which
 /// needs it back for its next step.
 const PAUSES: u32 = 4;
@@ -71,8 +80,9 @@ const UNMOVED: u32 = 30;
 /// the time to wake a sleeping worker on another processor where this was measured.
 const CHECKS: u32 = 100;
 
-/// The duration of a short sleep; the system adds its slack of 50 µs. A task that is queued behind
-/// a long poll waits at most this long, and a worker that sleeps like this again and again costs
+/// The duration of a short sleep; the system adds its slack of 50 µs. While a worker is in a short
+/// sleep, a task in the ring behind a long poll waits at most this long plus the slack; if all
+/// workers are busy there is no such bound. A worker that sleeps like this again and again costs
 /// its processor some percent.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
@@ -82,6 +92,10 @@ const SHORT_SLEEP: Duration = Duration::from_micros(100);
 pub(crate) fn keeps_up(remote: &Remote) -> bool {
     let mut first = remote.thief.span();
     if first.is_empty() || first.len() >= LONG {
+        return false;
+    }
+    let mean_poll_ns = remote.counters.mean_poll_ns.get();
+    if mean_poll_ns >= MOVABLE_NS && u64::from(first.len()) * mean_poll_ns >= STEALABLE_NS {
         return false;
     }
     let mut last = first;

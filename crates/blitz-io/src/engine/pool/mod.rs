@@ -5,8 +5,8 @@
 //! so that a core can move to another thread when its thread is stuck in a poll.
 //!
 //! Each file is named by what it does: a [`worker`] runs tasks, [`find`] chooses the next task,
-//! [`schedule`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and which
-//! are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and
+//! [`schedule`] chooses the queue of a runnable task, [`idle`] decides which workers sleep and
+//! which are woken, [`park`] puts a thread to sleep, [`stop`] shuts the pool down, and
 //! [`preempt`](super::preempt) sees that no task is stuck behind a poll that does not end.
 //! [`held_core`] is how code inside a poll reaches the core of its thread; [`counters`] are the
 //! metrics of each core.
@@ -23,7 +23,7 @@ use self::{
     counters::{CoreCounters, OutsideCounters},
     histogram::Scale,
     idle::Idle,
-    unhandled::Unhandled,
+    unhandled_panic::Unhandled,
 };
 use super::{
     preempt::{
@@ -33,7 +33,7 @@ use super::{
     prim::{
         AtomicBool, AtomicUsize, Mutex, OnceLock,
         Ordering::Acquire,
-        clock::{Tick, TimestampUnit},
+        clock::{ScanCount, TimestampUnit},
         lock,
         pad::CachePadded,
         rng::Seeds,
@@ -66,16 +66,16 @@ pub(crate) mod idle;
 pub(crate) mod keep_up;
 pub(crate) mod poller;
 pub(crate) mod park;
-pub(crate) mod starting;
+pub(crate) mod start;
 pub(crate) mod stop;
-pub(crate) mod claimed;
+pub(crate) mod claimed_tasks;
 
 pub(crate) mod counters;
 pub(crate) mod dump;
 pub(crate) mod histogram;
-pub(crate) mod timing;
-pub(crate) mod unhandled;
-pub(crate) mod depth;
+pub(crate) mod poll_times;
+pub(crate) mod unhandled_panic;
+pub(crate) mod queue_depth;
 
 /// Number of `Arena`s for tasks that are spawned by threads without a core, each behind a lock.
 /// Eight, so that many outside threads seldom contend; picked, not measured.
@@ -142,7 +142,7 @@ pub(crate) struct Pool {
     pub(crate) drivers: poller::PoolDrivers,
     outside: Box<[Mutex<OutsideArena>]>,
     /// Advanced by a monitor to make the cores read their clocks.
-    pub(crate) tick: Tick,
+    pub(crate) scan_count: ScanCount,
     pub(crate) stopping: AtomicBool,
     /// True if each poll is timed; placed beside `stopping`, which every poll reads.
     timed: bool,
@@ -150,8 +150,8 @@ pub(crate) struct Pool {
     pub(crate) free_cores: drive::FreeCores,
     pub(crate) shutdown: stop::ShutdownCounts,
     /// Tasks that the shutdown has claimed and that are still to be dropped.
-    pub(crate) claimed: claimed::ClaimedTasks,
-    pub(crate) blocked: claimed::BlockedPolls,
+    pub(crate) claimed: claimed_tasks::ClaimedTasks,
+    pub(crate) blocked: claimed_tasks::BlockedPolls,
     /// Number of `block_on` calls that wait, on threads that run nothing else.
     waiting_roots: CachePadded<AtomicUsize>,
     threads: Mutex<Vec<ThreadHandle>>,
@@ -264,14 +264,14 @@ impl Pool {
             short_sleeper: CachePadded::new(keep_up::ShortSleeper::new()),
             drivers,
             outside,
-            tick: Tick::default(),
+            scan_count: ScanCount::default(),
             stopping: AtomicBool::new(false),
             timed: config.is_timed(),
             outside_counters: CachePadded::new(OutsideCounters::default()),
             free_cores: drive::FreeCores::new(),
             shutdown: stop::ShutdownCounts::new(workers),
-            claimed: claimed::ClaimedTasks::new(),
-            blocked: claimed::BlockedPolls::new(),
+            claimed: claimed_tasks::ClaimedTasks::new(),
+            blocked: claimed_tasks::BlockedPolls::new(),
             waiting_roots: CachePadded::new(AtomicUsize::new(0)),
             threads: Mutex::new(Vec::new()),
             started: OnceLock::new(),
@@ -303,7 +303,7 @@ impl Pool {
         debug_assert!(self.config.threaded, "this pool has no threads of its own");
         if self.started.get().is_none() {
             // A user's function that names threads may spawn, and so call this function again.
-            let Some(_starting) = starting::StartingPool::new(self) else { return Ok(()) };
+            let Some(_starting) = start::StartingPool::new(self) else { return Ok(()) };
             let names = self.config.thread_config.names(self.config.workers)?;
             self.started.get_or_init(|| self.start_threads(names));
         }
@@ -333,7 +333,7 @@ impl Pool {
     /// inside `start`: its task waits in the injector.
     fn must_start(&self) -> bool {
         let started = matches!(self.started.get(), Some(Ok(())));
-        self.config.threaded && !started && !starting::is_starting(self)
+        self.config.threaded && !started && !start::is_starting(self)
     }
 
     fn start_threads(self: &Arc<Self>, names: Vec<String>) -> Result<(), StartFailure> {

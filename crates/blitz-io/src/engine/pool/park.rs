@@ -3,7 +3,7 @@
 //! # Where a worker sleeps
 //! A sleeping core sleeps until its own timer wheel is due, or until a token comes to its parker.
 //! One of the sleeping cores is the poller (see `poller`), which sleeps for events as well, and for
-//! other wheels. Before each sleep, [`SleepingCore::choose`] returns the place as a value:
+//! other wheels. Before each sleep, [`SleepingCore::choose`] returns where to sleep as a value:
 //! - [`SleepIn::Driver`], as the poller, if no other thread holds the driver.
 //! - [`SleepIn::Parker`] if another core is the poller. Also if the pool has no driver; then the
 //!   first core that falls asleep is the poller there, for the timers.
@@ -15,11 +15,12 @@
 //! worker has just caused, and which that worker would have found a moment later. Two tasks that
 //! send each other messages then change cores with each message. So a worker that is woken for
 //! events and finds all others idle, several times in a row, is spared: it does not take the role
-//! again while another worker is awake, but sleeps for [`BRIEF_SLEEP`] and then checks whether that
-//! worker has polled the driver. If so, it sleeps on; if not, that worker is stuck, and the spared
-//! one takes the role. The last worker that falls asleep sees that all sleep (W1 of `idle`), and is
-//! not spared. No worker is spared where events come to the thread that waited for them last
-//! (io_uring).
+//! again while another worker is awake, but sleeps briefly, for [`BRIEF_SLEEP`], and then checks
+//! whether that worker has polled the driver. If so, it sleeps on; if not, that worker is stuck,
+//! and the spared one takes the role. (This is not the *short sleep* of `keep_up`, in which a
+//! worker counts as searching.) The last worker that falls asleep sees that all sleep (W1 of
+//! `idle`), and is not spared. No worker is spared where events come to the thread that waited for
+//! them last (io_uring).
 //!
 //! # Checked by
 //! `a_stop_wakes_every_sleeper_whatever_producers_do`,
@@ -236,7 +237,7 @@ fn wake_self_now(pool: &Pool, index: usize) -> WokenFor {
     }
 }
 
-/// The place where a core sleeps.
+/// Where a core sleeps.
 #[must_use]
 enum SleepIn<'a> {
     /// In the driver, as the poller. The core has the poller's role.
@@ -297,7 +298,7 @@ struct SleepingCore<'a> {
 }
 
 impl<'a> SleepingCore<'a> {
-    /// Chooses the place to sleep in, and takes the poller's role if no other core has it (D1 and
+    /// Chooses where to sleep, and takes the poller's role if no other core has it (D1 and
     /// D2 of `poller`). `spared` is true if another worker is about to poll the driver.
     fn choose(&self, spared: bool) -> SleepIn<'a> {
         #[cfg(feature = "net")]
@@ -322,8 +323,8 @@ impl<'a> SleepingCore<'a> {
 
     /// Sleeps once, until a token comes or there is maintenance to do. Gives the poller's role up
     /// afterwards.
-    fn sleep_in(&self, place: SleepIn<'a>) -> WakeReason<'a> {
-        match place {
+    fn sleep_in(&self, sleep_in: SleepIn<'a>) -> WakeReason<'a> {
+        match sleep_in {
             #[cfg(feature = "net")]
             SleepIn::Driver(turn) => self.sleep_in_driver(turn),
             SleepIn::Parker { is_poller } => {

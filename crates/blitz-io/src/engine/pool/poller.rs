@@ -3,11 +3,12 @@
 //!
 //! # The poller
 //! One of the sleeping workers is the *poller*: it sleeps in the driver, where there is one, until
-//! an event comes, and for the wheel of the threads without a core; and for those of cores that are
-//! awake but late, because they may be stuck in a poll. Any worker may be the poller: the first
-//! that falls asleep while no other is. `park` decides which worker sleeps where. A worker that is
-//! awake checks its wheel, and polls the driver if no other thread does, whenever its coarse clock
-//! says so.
+//! an event comes, and for the wheel of the threads without a core; and no longer than 5 ms past
+//! the next deadline of any other wheel, because its core may be stuck in a poll. That is its
+//! *role*, which any worker may take: the first that falls asleep while no other has it. `park`
+//! decides which worker sleeps where. A worker that is awake does *maintenance* whenever its coarse
+//! clock says so: it checks its wheel and fires timers, and polls the driver if no other thread
+//! does.
 //!
 //! A poller that has something to do gives the role up first, and the next worker that falls asleep
 //! takes it. While no worker has it, at least one is awake, which polls the driver by its clock and

@@ -1,4 +1,7 @@
 //! Chooses the queue for a runnable task, and decides whether a worker is woken for it.
+//!
+//! Tasks that are woken in one round of maintenance (events and timers, see `poller`) are a
+//! *batch*: they go behind all tasks that wait already, and a worker is woken for them once.
 
 use std::ptr::NonNull;
 
@@ -92,13 +95,13 @@ impl Core {
         }
         if origin.is_after_poll() || !self.pool.config.lifo_slot {
             self.push_ring(task);
-            self.wake_helper_if_useful();
+            self.wake_worker_if_useful();
             return;
         }
         // SAFETY: this thread holds the core, so it is the only one that puts into the slot.
         if let Some(replaced) = unsafe { self.remote().lifo.put(task) } {
             self.push_ring(replaced);
-            self.wake_helper_if_useful();
+            self.wake_worker_if_useful();
         }
     }
 
@@ -141,7 +144,7 @@ impl Core {
         // The flag may stem from before this core slept; the core has done its maintenance since.
         self.maintenance_is_due = false;
         if self.pool.config.threaded && is_long {
-            self.wake_helper_if_useful();
+            self.wake_worker_if_useful();
         }
     }
 
@@ -174,14 +177,14 @@ impl Core {
     /// This is only a hint, because this core will come to its ring by itself. So the check needs
     /// no fence, and nothing is lost if it reads an old value.
     #[inline]
-    fn wake_helper_if_useful(&mut self) {
+    fn wake_worker_if_useful(&mut self) {
         if self.pool.idle.is_worth_waking() || self.ring.is_long(LONG) {
-            self.wake_helper();
+            self.wake_worker();
         }
     }
 
     #[cold]
-    fn wake_helper(&mut self) {
+    fn wake_worker(&mut self) {
         if self.pool.wake_one() {
             self.counters().wakeups_sent.add(1);
         }

@@ -1,8 +1,8 @@
 //! Shuts a pool down: every task is dropped exactly once, then every thread is joined.
 //!
 //! A task that the shutdown has *claimed* is in state RUNNING and owned by the shutdown. Claimed
-//! tasks lie in one list ([`ClaimedTasks`](super::claimed::ClaimedTasks)), and threads take them
-//! out and drop them one at a time. So a destructor that blocks delays its own thread, not the
+//! tasks lie in one list ([`ClaimedTasks`](super::claimed_tasks::ClaimedTasks)), and threads take
+//! them out and drop them one at a time. So a destructor that blocks delays its own thread, not the
 //! tasks behind it.
 //!
 //! # Protocol
@@ -40,9 +40,10 @@
 //!    is started that does S6
 //! N4 if there is nothing to drop and a `block_on` of this runtime still waits, or the end has
 //!    taken some seconds, driver and timers are shut down: no worker maintains them any more,
-//!    so the wait can only end with an error
+//!    so every wait there can only end with an error
 //! ```
-//! A `block_on` that is about to park in a pool that is stopping does N4 itself.
+//! A `block_on` that is about to park in a pool that is stopping does N4 itself, whether or not
+//! there is something to drop, and for all waits of the runtime.
 //!
 //! # Invariants
 //! - *Claimed once*: the exchange that sets RUNNING or takes the entry decides which thread claims.

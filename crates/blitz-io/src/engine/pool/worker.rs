@@ -6,9 +6,9 @@ use super::{
     Pool,
     core::Core,
     held_core::{self, CoreGuard},
-    park,
+    park, poll_times,
     poller::{self, Maintenance},
-    stop, timing,
+    stop,
 };
 use crate::engine::preempt::WatchRecord;
 use crate::engine::work::{
@@ -60,7 +60,7 @@ fn poll(pool: &Arc<Pool>, task: Task, now: u32) -> bool {
     if task.is_known_hog() {
         return offload(pool, task, now);
     }
-    timing::run(pool, task, now)
+    poll_times::run(pool, task, now)
 }
 
 /// Gives a task with a history of overlong polls to a spare thread without a core; if there is
@@ -140,7 +140,8 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
         if tick {
             arena::sweep_held_arena();
             if !held_core::holds_core_of(&pool) {
-                // The sweep dropped a user's value, which has ended the pool and this task.
+                // The sweep ran the destructor of a user's value, which has stopped the pool. The
+                // drop of `next` cancels the task in it, if there is one.
                 return lost(&pool, false);
             }
         }

@@ -3,7 +3,7 @@
 //! Such a thread (a *carrier*) holds no core, and its fibers cannot run on another thread, so there
 //! is nothing to take from it. What is left is what a current-thread runtime has as well: a fiber
 //! that does not let the other fibers of its thread run is marked, reported and counted. For this
-//! the thread has a lease like a worker's, over a dummy core, and a place after the workers in the
+//! the thread has a lease like a worker's, over a dummy core, and a slot after the workers' in the
 //! list that the monitor goes through. A poll of a fiber's task lasts from the switch to the
 //! fiber's stack to the switch back; `poll::run` records this without further help.
 //!

@@ -14,11 +14,12 @@
 //! LIFO slot is in the ring by then, where others can steal it while no thread has the core.
 //!
 //! # Bounds
-//! H2 finds a thread as long as fewer threads than `max_blocking_threads` and the cores together
-//! run cores of others. Past that, or if the system has no thread, the core lies there until its
-//! worker comes back for it (H4), or until another thread that has lost its core takes it before it
-//! becomes a thread of the blocking pool. So of any number of tasks that block in place at once
-//! about `max_blocking_threads` do at a time, and the others wait for them.
+//! H2 finds a thread as long as fewer spare threads run cores that others left, or were started for
+//! that, than `max_blocking_threads` plus the number of cores (`blocking/core_threads.rs`). Past
+//! that, or if the system has no thread, the core lies there until its worker comes back for it
+//! (H4), or until another thread takes it that has lost its core, or came too late for one. So of any number of tasks
+//! that block in place at once about `max_blocking_threads` do at a time, and the others wait for
+//! them.
 //!
 //! A core that was taken from a thread that is stuck in a poll (`preempt`) is left in a `Handoff`
 //! in the same way, by the thread that took it; H4 is done at the end of that poll.
@@ -42,7 +43,8 @@
 //! does, H2 sees `stopping`. Either may find that the other has taken the core out already.
 //!
 //! # Invariants
-//! A core is in one place: held by a thread, or in one `Handoff`.
+//! A core is in one place: held by a thread, or in one `Handoff`, or with the monitor between the
+//! two.
 //!
 //! # Checked by
 //! `a_stop_against_a_core_in_a_handoff_ends_it_once`; weakened as `handoff_sees_stop`.
@@ -102,17 +104,9 @@ pub(crate) enum SpareWork {
     Poll(Arc<Offloaded>),
 }
 
-impl SpareWork {
-    pub(crate) fn run(&self) {
-        match self {
-            Self::Core(handoff) => handoff.run(),
-            Self::Poll(offloaded) => offloaded.run(),
-        }
-    }
-}
-
 /// A core on its way from one thread to another.
 pub(crate) struct Handoff {
+    pool: Weak<Pool>,
     core: Mutex<Option<Box<Core>>>,
     /// True if the core's own thread is about to come for it, because it is starting or in a hook.
     pub(crate) is_reserved: bool,
@@ -131,7 +125,11 @@ impl Handoff {
 
     fn with_core(core: Box<Core>, is_reserved: bool) -> Arc<Self> {
         let (pool, index) = (core.pool.clone(), core.index);
-        let handoff = Arc::new(Self { core: Mutex::new(Some(core)), is_reserved });
+        let handoff = Arc::new(Self {
+            pool: Arc::downgrade(&pool),
+            core: Mutex::new(Some(core)),
+            is_reserved,
+        });
         *lock(&pool.remotes[index].handoff) = Arc::downgrade(&handoff);
         handoff
     }
@@ -140,7 +138,7 @@ impl Handoff {
     pub(crate) fn take(&self) -> Option<Box<Core>> {
         let mut core = lock(&self.core).take()?;
         // The time in between counts towards no poll.
-        core.clock.restart(&core.pool.tick);
+        core.clock.restart(&core.pool.scan_count);
         // No thread has fired the timers of this core's wheel meanwhile.
         core.maintenance_is_due = true;
         Some(core)
@@ -161,10 +159,20 @@ impl Handoff {
     /// Runs the core on this thread, if no other thread has taken it, until it is ended or lost.
     pub(crate) fn run(&self) {
         if let Some(core) = self.take() {
-            // In both cases the thread has no core afterwards.
-            let (End::Stopped | End::CoreLost) = run_cores(core);
+            run_left_core(core);
         }
     }
+
+    /// Takes a core of the same pool that waits in any `Handoff`.
+    pub(crate) fn take_waiting_core(&self) -> Option<Box<Core>> {
+        self.pool.upgrade()?.take_waiting_core()
+    }
+}
+
+/// Runs a core that its worker has left on this thread, until it is ended or lost.
+pub(crate) fn run_left_core(core: Box<Core>) {
+    // In both cases the thread has no core afterwards.
+    let (End::Stopped | End::CoreLost) = run_cores(core);
 }
 
 /// Runs a core, and then any other core that lies in a `Handoff` because no thread was found for
@@ -264,7 +272,7 @@ pub(crate) fn is_worker() -> bool {
 pub(crate) struct Blocked {
     budget: Budget,
     handoff: Option<Arc<Handoff>>,
-    /// For reports: the pool of the core, and the number of the entry in `Pool::blocked`.
+    /// For reports: the pool of the core, and the key of this thread in `Pool::blocked`.
     listed: Option<(Arc<Pool>, u64)>,
 }
 

@@ -1,14 +1,14 @@
 //! Preemption: finds threads that are stuck in one poll and lets the other tasks go on.
 //!
 //! A *monitor* thread, one for the process ([`monitor`]), examines every core of every watched
-//! pool, once in half a slice. A poll that has lasted for half a slice is *marked* (`OVERDUE` in
-//! its lease), so that the runtime's primitives make it yield. A poll that has lasted for a slice
-//! is *overdue* ([`scan`]): its task is reported ([`stall`], with the system call that it waits in
-//! and its stack: [`system_call`], [`stack`]), and its core is handed off to another thread, with
-//! all tasks that are queued in it. The stuck thread continues its poll under the operating
-//! system's scheduler, without a core. When the poll ends, the thread schedules its task, if it was
-//! woken meanwhile, as any outside thread would, and becomes a thread of the blocking pool, or
-//! takes its core back if no other thread has claimed it.
+//! pool, once in half a slice. A poll that has lasted for half a slice is *marked* (`MARKED` in
+//! its lease), so that the runtime's primitives make it yield. A poll that has lasted for a
+//! whole slice, and is to blame for that, is *overdue* ([`scan`]): its task is reported ([`stall`],
+//! with the system call that it waits in and its stack: [`system_call`], [`stack`]), and its core
+//! is handed off to another thread, with all tasks that are queued in it. The stuck thread
+//! continues its poll under the operating system's scheduler, without a core. When the poll ends,
+//! the thread schedules its task, if it was woken in its poll, as any outside thread would, and
+//! becomes a thread of the blocking pool, or takes its core back if no other thread has claimed it.
 //!
 //! A thread that is requested to take over a core or a task may hang in the user's
 //! `on_thread_start` hook. Then another thread is requested ([`unclaimed`]).
@@ -47,8 +47,8 @@ use std::{
 };
 
 use self::{
-    handoff::Handoff, monitor::Monitor, offload::Offloaded, running::RunningPoll, scan::ScanState,
-    stack::StackCapture, stall::OnStall, unclaimed::UnclaimedCore,
+    handoff::Handoff, monitor::Monitor, offload::Offloaded, running_polls::RunningPoll,
+    scan::ScanState, stack::StackCapture, stall::OnStall, unclaimed::UnclaimedCore,
 };
 
 use crate::engine::{
@@ -72,7 +72,7 @@ pub(crate) mod block_on;
 pub(crate) mod stall;
 pub(crate) mod system_call;
 pub(crate) mod stack;
-pub(crate) mod running;
+pub(crate) mod running_polls;
 #[cfg(test)]
 mod models;
 
@@ -112,11 +112,11 @@ pub(crate) struct WatchedPool {
     /// Marks the slots that a `block_on` has taken.
     block_on_slots: Mutex<[bool; block_on::BLOCK_ON_SLOTS]>,
     /// Threads that lost their core, until their poll ends, and threads that poll offloaded tasks.
-    detached: Mutex<Vec<DetachedThread>>,
+    coreless: Mutex<Vec<CorelessThread>>,
     /// Cores that were taken and that no thread has claimed.
     unclaimed_cores: Mutex<Vec<UnclaimedCore>>,
-    /// Tasks that are polled, or wait to be polled, by threads without a core. Some entries are
-    /// stale.
+    /// Tasks that are polled, or wait to be polled, by threads without a core. Some of them are
+    /// gone.
     offloaded_tasks: Mutex<Vec<Weak<Offloaded>>>,
     scan_state: Mutex<ScanState>,
     /// The monitor, set when the pool is put on its list.
@@ -137,7 +137,7 @@ pub(crate) struct WatchedPool {
 }
 
 /// A thread without a core that is in a poll.
-struct DetachedThread {
+struct CorelessThread {
     /// Unique number of the thread's watch record.
     number: u64,
     kind: stall::StallKind,
@@ -156,7 +156,7 @@ struct DetachedThread {
 }
 
 #[cfg(test)]
-impl DetachedThread {
+impl CorelessThread {
     fn of_a_model(watch_record: &WatchRecord) -> Self {
         Self {
             number: watch_record.number,
@@ -187,7 +187,8 @@ pub(crate) struct PreemptCounters {
     pub(crate) peak: AtomicU64,
     /// Number of overdue polls that ended just as their core was to be taken.
     pub(crate) too_late: AtomicU64,
-    /// Number of overdue polls that kept their core because no thread was available.
+    /// Number of overdue polls that kept their core at a bound, and of cores that were taken while
+    /// the system had no thread for them.
     pub(crate) refused: AtomicU64,
     /// Number of polls of known hogs that ran on a thread without a core.
     pub(crate) offloaded: AtomicU64,
@@ -216,7 +217,7 @@ impl WatchedPool {
         Self {
             holders: (0..holders).map(|_| Mutex::new(None)).collect(),
             block_on_slots: Mutex::new([false; block_on::BLOCK_ON_SLOTS]),
-            detached: Mutex::new(Vec::new()),
+            coreless: Mutex::new(Vec::new()),
             unclaimed_cores: Mutex::new(Vec::new()),
             offloaded_tasks: Mutex::new(Vec::new()),
             scan_state: Mutex::new(ScanState::new(holders)),
@@ -232,8 +233,8 @@ impl WatchedPool {
     }
 
     /// Returns the number of threads still in an overlong poll after their core was handed off.
-    pub(crate) fn detached(&self) -> usize {
-        lock(&self.detached).iter().filter(|thread| !thread.is_offloaded).count()
+    pub(crate) fn detached_threads(&self) -> usize {
+        lock(&self.coreless).iter().filter(|thread| !thread.is_offloaded).count()
     }
 }
 
@@ -327,10 +328,10 @@ impl WatchRecord {
     pub(crate) fn take_core_back(&self, pool: &Pool) -> Option<Box<Core>> {
         let handoff = lock(&self.taken_core).take()?;
         if let Some(watched) = &pool.watched {
-            let mut detached = lock(&watched.detached);
-            let index = detached.iter().position(|detached| detached.number == self.number);
-            let gone = index.map(|index| detached.swap_remove(index));
-            drop(detached);
+            let mut coreless = lock(&watched.coreless);
+            let index = coreless.iter().position(|coreless| coreless.number == self.number);
+            let gone = index.map(|index| coreless.swap_remove(index));
+            drop(coreless);
             drop(gone);
         }
         handoff.take()
@@ -349,11 +350,11 @@ impl Pool {
 
     /// Takes the core of a thread that is in user code and leaves it in a `Handoff`, where the next
     /// thread, or the old one, finds it.
-    fn detach(
+    fn take_core_of(
         &self,
         watch_record: &Arc<WatchRecord>,
         mut inspection: Inspection<'_>,
-        detached: DetachedThread,
+        coreless: CorelessThread,
     ) -> Arc<Handoff> {
         let core = inspection.take().cast::<Core>();
         // SAFETY: the holder of a core publishes the pointer of the box that `CoreGuard::new`
@@ -364,8 +365,8 @@ impl Pool {
         core.empty_lifo();
         let handoff = Handoff::new(core);
         if let Some(watched) = &self.watched {
-            let mut all = lock(&watched.detached);
-            all.push(detached);
+            let mut all = lock(&watched.coreless);
+            all.push(coreless);
             let lost = all.iter().filter(|thread| !thread.is_offloaded).count();
             // Relaxed: a counter, which orders nothing.
             watched.counters.peak.fetch_max(lost as u64, Relaxed);

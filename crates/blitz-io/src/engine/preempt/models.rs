@@ -2,7 +2,7 @@
 
 use std::{panic::Location, ptr::NonNull, sync::Arc as Plain, time::Duration};
 
-use super::{DetachedThread, Settings, WatchRecord, offload::Offloaded, stack::StackCapture};
+use super::{CorelessThread, Settings, WatchRecord, offload::Offloaded, stack::StackCapture};
 use crate::engine::{
     pool::{Pool, held_core, held_core::CoreGuard, stop, stop::tests::config},
     preempt::handoff::Handoff,
@@ -80,8 +80,8 @@ fn take(pool: &Plain<Pool>, watch_record: &Plain<WatchRecord>) -> Option<Plain<H
     }
     let number = watch_record.lease.poll_number()?;
     let inspection = watch_record.lease.inspect(number)?;
-    let detached = DetachedThread::of_a_model(watch_record);
-    Some(pool.detach(watch_record, inspection, detached))
+    let coreless = CorelessThread::of_a_model(watch_record);
+    Some(pool.take_core_of(watch_record, inspection, coreless))
 }
 
 fn end(handoff: &Handoff) -> bool {
@@ -104,7 +104,7 @@ fn a_taken_core_has_one_owner() {
         let first = first.join().unwrap();
         assert!(first != second, "the core has two owners, or none");
         assert!(pool.join(None));
-        assert!(lock(&pool.watched.as_ref().unwrap().detached).len() <= usize::from(!first));
+        assert!(lock(&pool.watched.as_ref().unwrap().coreless).len() <= usize::from(!first));
         counted.count(second);
     });
     ends.assert_both_came();
@@ -147,7 +147,7 @@ fn an_unclaimed_core_is_taken_back() {
         counted.count(take(&pool, &watch_record).is_some());
         assert!(hog.join().unwrap(), "the core is lost");
         assert!(pool.join(None));
-        assert_eq!(pool.watched.as_ref().unwrap().detached(), 0);
+        assert_eq!(pool.watched.as_ref().unwrap().detached_threads(), 0);
     });
     ends.assert_both_came();
 }

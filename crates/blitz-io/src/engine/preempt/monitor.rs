@@ -137,11 +137,11 @@ impl Pool {
 impl Monitor {
     fn run(&self) {
         let mut idle = 0;
-        let mut tick = None;
+        let mut interval = None;
         let mut last = Instant::now();
         loop {
-            match tick {
-                Some(tick) => self.notifier.sleep_for(tick),
+            match interval {
+                Some(interval) => self.notifier.sleep_for(interval),
                 None => {
                     self.notifier.sleep(|| lock(&self.watch_list).any_needs_watching());
                     idle = 0;
@@ -153,7 +153,8 @@ impl Monitor {
             let now = Instant::now();
             // Measured from the last round, and not from the beginning of the sleep, because a
             // process may be stopped in the middle of a round too.
-            let late = tick.map(|tick| now.saturating_duration_since(last).saturating_sub(tick));
+            let late = interval
+                .map(|interval| now.saturating_duration_since(last).saturating_sub(interval));
             last = now;
             let round = {
                 let mut watch_list = lock(&self.watch_list);
@@ -165,7 +166,7 @@ impl Monitor {
             };
             super::stall::retry();
             idle = if round.needs_watching { 0 } else { idle + 1 };
-            tick = (idle < IDLE_ROUNDS).then_some(round.tick);
+            interval = (idle < IDLE_ROUNDS).then_some(round.interval);
         }
     }
 }
@@ -187,7 +188,7 @@ impl Monitor {
 
 /// Result of a round over all pools.
 struct Round {
-    tick: Duration,
+    interval: Duration,
     needs_watching: bool,
 }
 
@@ -216,9 +217,9 @@ impl WatchList {
     /// Examines all pools. `late` is how much later than planned the round begins; `None` after a
     /// sleep without a time-out, which makes all earlier measurements worthless.
     fn round(&self, now: Instant, late: Option<Duration>) -> Round {
-        let mut round = Round { tick: MAX_INTERVAL, needs_watching: self.pools.is_empty() };
+        let mut round = Round { interval: MAX_INTERVAL, needs_watching: self.pools.is_empty() };
         for pool in self.pools() {
-            round.tick = round.tick.min(pool.scan(now, late));
+            round.interval = round.interval.min(pool.scan(now, late));
             round.needs_watching |= pool.needs_watching();
         }
         round

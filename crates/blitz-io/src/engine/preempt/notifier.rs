@@ -10,8 +10,8 @@
 //!    the monitor                             is one, it stays awake
 //!                                         M4 sleeps while the word is ASLEEP
 //! ```
-//! One of B2 and M2 comes first. If B2, M3 sees the busy thread; if M2, B3 sees ASLEEP. So no poll
-//! is unwatched, and a monitor that has no thread to watch makes no system calls.
+//! One of B2 and M2 comes first. If B2, M3 sees the busy thread; if M2, B3 sees ASLEEP. So no busy
+//! worker is unwatched, and a monitor that has no thread to watch makes no system calls.
 //!
 //! # Checked by
 //! `a_worker_that_becomes_busy_is_watched`; weakened as `monitor_light`, `monitor_heavy`,

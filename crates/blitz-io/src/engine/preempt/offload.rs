@@ -31,11 +31,11 @@ use std::{
 };
 
 use super::{
-    DetachedThread, Pool, WatchRecord, WatchedPool, count, running::RunningPoll,
+    CorelessThread, Pool, WatchRecord, WatchedPool, count, running_polls::RunningPoll,
     scan::WatchedOffload, stall::StallKind,
 };
 use crate::engine::{
-    pool::timing,
+    pool::poll_times,
     preempt::handoff::SpareWork,
     prim::{
         Mutex,
@@ -104,13 +104,13 @@ impl Pool {
     /// poll counts for the task's history, so that it can be trusted again.
     #[cold]
     pub(crate) fn poll_known_hog(&self, task: Task, now: u32) -> bool {
-        let Some(watched) = &self.watched else { return timing::run(self, task, now) };
+        let Some(watched) = &self.watched else { return poll_times::run(self, task, now) };
         let (header, began) = (task.into_header(), PollStart::now());
         // SAFETY: the queue entry in our hands keeps the task alive here; the reference added here
         // keeps it until `record_poll`.
         unsafe { header.as_ref() }.state.add_ref();
         // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
-        let completed = timing::run(self, unsafe { Task::new(header) }, now);
+        let completed = poll_times::run(self, unsafe { Task::new(header) }, now);
         // SAFETY: obligation 1: we own the reference that was added above and give it up here.
         unsafe { began.record_poll(header, watched.settings.slice) };
         completed
@@ -218,7 +218,7 @@ impl Offloaded {
         *lock(&self.running) =
             Some(unsafe { RunningPoll::of(header, began.at, guard.cpu.thread()) });
         // SAFETY: `into_header` passed the entry to us, and only one `Task` is made of it.
-        let completed = timing::run_without_core(&self.pool, unsafe { Task::new(header) });
+        let completed = poll_times::run_without_core(&self.pool, unsafe { Task::new(header) });
         drop(counting);
         drop(guard);
         let over = lock(&self.running).take();
@@ -313,7 +313,7 @@ impl<'a> OffloadGuard<'a> {
         let watched_offload =
             watch.as_ref().map(|watch| WatchedOffload::new(watch.watch_record.clone()));
         let deadline = PollDeadline::until(began.at.checked_add(watched.settings.slice));
-        lock(&watched.detached).push(DetachedThread {
+        lock(&watched.coreless).push(CorelessThread {
             number,
             kind: StallKind::Computing,
             cpu,
@@ -336,10 +336,10 @@ impl<'a> OffloadGuard<'a> {
 impl Drop for OffloadGuard<'_> {
     fn drop(&mut self) {
         thread_context::blocking::set_policy(self.blocking);
-        let mut detached = lock(&self.watched.detached);
-        let index = detached.iter().position(|thread| thread.number == self.number);
-        let gone = index.map(|index| detached.swap_remove(index));
-        drop(detached);
+        let mut coreless = lock(&self.watched.coreless);
+        let index = coreless.iter().position(|thread| thread.number == self.number);
+        let gone = index.map(|index| coreless.swap_remove(index));
+        drop(coreless);
         drop(gone);
     }
 }

@@ -32,9 +32,9 @@ use std::{
 };
 
 use super::{
-    DetachedThread, EarlyHandoff, Pool, WatchRecord, WatchedPool, count,
+    CorelessThread, EarlyHandoff, Pool, WatchRecord, WatchedPool, count,
     handoff::Handoff,
-    running::RunningPoll,
+    running_polls::RunningPoll,
     stall::{HandoffBound, PendingReport, PollSite, StallKind, StalledPoll},
 };
 use crate::engine::{
@@ -80,7 +80,7 @@ pub(super) struct SeenPoll {
     lost: Duration,
     /// Processor time that the thread had used at `began`.
     used: Option<Duration>,
-    /// Processor time that the thread had used when the poll was marked as overdue; `None` before.
+    /// Processor time that the thread had used when the poll was marked; `None` before.
     marked: Option<Duration>,
     reported: bool,
     missed: bool,
@@ -107,7 +107,7 @@ impl SeenPoll {
         self.lost = (self.lost + late).min(now.saturating_duration_since(self.began));
     }
 
-    /// Marks the poll as overdue, so that the runtime's primitives make it yield.
+    /// Marks the poll, so that the runtime's primitives make it yield.
     fn mark(&mut self, watch_record: &WatchRecord) {
         if let Some(mut inspection) = watch_record.lease.inspect(self.poll) {
             inspection.mark();
@@ -174,7 +174,7 @@ impl Pool {
         };
         watched.holders.iter().any(|holder| lock(holder).as_ref().is_some_and(is_watched))
             || !stopping
-                && (lock(&watched.detached).iter().any(DetachedThread::is_watched)
+                && (lock(&watched.coreless).iter().any(CorelessThread::is_watched)
                     || watched.has_unclaimed())
     }
 
@@ -187,7 +187,7 @@ impl Pool {
             return (watched.settings.slice / 2).max(IDLE_INTERVAL);
         }
         // A worker with slow polls reads the clock after this poll, and then does its maintenance.
-        self.tick.advance();
+        self.scan_count.advance();
         count(&watched.counters.scans);
         let state = &mut *lock(&watched.scan_state);
         state.discount(late, now);
@@ -235,8 +235,8 @@ impl Scan<'_> {
     /// Examines the polls of offloaded tasks. They hold up no worker.
     fn offloaded(&self, late: Option<Duration>) {
         let take =
-            |thread: &mut DetachedThread| Some((thread.number, thread.watched_offload.take()?));
-        let mut polls: Vec<_> = lock(&self.watched.detached).iter_mut().filter_map(take).collect();
+            |thread: &mut CorelessThread| Some((thread.number, thread.watched_offload.take()?));
+        let mut polls: Vec<_> = lock(&self.watched.coreless).iter_mut().filter_map(take).collect();
         for (_, WatchedOffload { watch_record, seen }) in &mut polls {
             let late = late.unwrap_or(Duration::ZERO);
             seen.iter_mut().for_each(|seen| seen.discount(late, self.now));
@@ -246,8 +246,8 @@ impl Scan<'_> {
         if polls.is_empty() {
             return;
         }
-        // Polls that have ended meanwhile are not in `detached` any more.
-        for thread in lock(&self.watched.detached).iter_mut() {
+        // Polls that have ended meanwhile are not in `coreless` any more.
+        for thread in lock(&self.watched.coreless).iter_mut() {
             if let Some(index) = polls.iter().position(|(number, _)| *number == thread.number) {
                 thread.watched_offload = Some(polls.swap_remove(index).1);
             }
@@ -306,7 +306,7 @@ impl Scan<'_> {
         }
         let report = decision.report(&inspection, site);
         // A poll that is not long by the usual slice is reported when it is. Its report moves to
-        // the entry of its thread, so that the monitor is never the last owner of a task's name.
+        // the `CorelessThread`, so that the monitor is never the last owner of a task's name.
         let (mut report, early) = if decision.is_long {
             (Some(report), None)
         } else {
@@ -314,9 +314,9 @@ impl Scan<'_> {
             (None, Some(EarlyHandoff { seen: *seen, watch_record, stall: report }))
         };
         let handoff = decision.takes_core.then(|| {
-            let mut detached = self.detached(watch_record, &inspection, seen, decision.kind);
-            detached.early = early;
-            self.pool.detach(watch_record, inspection, detached)
+            let mut coreless = self.coreless(watch_record, &inspection, seen, decision.kind);
+            coreless.early = early;
+            self.pool.take_core_of(watch_record, inspection, coreless)
         });
         *lock(&watch_record.reported_poll) = Some((seen.poll, seen.began));
         if let Some(handoff) = handoff {
@@ -375,18 +375,18 @@ impl Scan<'_> {
         }
     }
 
-    /// Creates the entry of a thread that is about to lose its core.
-    fn detached(
+    /// Creates the record of a thread that is about to lose its core.
+    fn coreless(
         &self,
         watch_record: &WatchRecord,
         inspection: &Inspection<'_>,
         seen: &SeenPoll,
         kind: StallKind,
-    ) -> DetachedThread {
+    ) -> CorelessThread {
         let cpu = watch_record.cpu;
         // SAFETY: obligation 1: the inspection keeps the task from being freed.
         let running = unsafe { RunningPoll::of(header_of(inspection), seen.began, cpu.thread()) };
-        DetachedThread {
+        CorelessThread {
             number: watch_record.number,
             kind,
             cpu,
@@ -418,8 +418,9 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the inspected task. Leases hold tasks as opaque pointers, and `work::current`, the only
-/// caller of `PollRecord::enter` outside of tests, enters with the pointer of a `Header`.
+/// Returns the inspected task. Leases hold tasks as opaque pointers, and
+/// `work::thread_context::lease`, the only caller of `PollRecord::enter` outside of tests, enters
+/// with the pointer of a `Header`.
 pub(super) fn header_of(inspection: &Inspection<'_>) -> NonNull<Header> {
     inspection.task().cast()
 }
@@ -449,7 +450,7 @@ impl Decision {
     }
 }
 
-impl DetachedThread {
+impl CorelessThread {
     /// Returns true if the monitor has something to do about this thread.
     fn is_watched(&self) -> bool {
         self.early.is_some() || self.watched_offload.is_some()
@@ -460,8 +461,8 @@ impl WatchedPool {
     /// Notes that there is no thread for the core of the thread with that number, for now.
     #[cold]
     fn no_thread_for(&self, number: u64) {
-        let mut detached = lock(&self.detached);
-        let thread = detached.iter_mut().find(|thread| thread.number == number);
+        let mut coreless = lock(&self.coreless);
+        let thread = coreless.iter_mut().find(|thread| thread.number == number);
         if let Some(early) = thread.and_then(|thread| thread.early.as_mut()) {
             early.stall.others_continue = false;
         }
@@ -471,7 +472,7 @@ impl WatchedPool {
     /// slice.
     fn scan_early_handoffs(&self, now: Instant, late: Option<Duration>) -> bool {
         let mut found = Vec::new();
-        for thread in lock(&self.detached).iter_mut() {
+        for thread in lock(&self.coreless).iter_mut() {
             let Some(early) = &mut thread.early else { continue };
             early.seen.discount(late.unwrap_or(Duration::ZERO), now);
             let evidence = Evidence::of(&early.seen, &thread.cpu, now);
@@ -503,7 +504,7 @@ impl WatchedPool {
             StallKind::Blocked => self.blocked() < self.settings.max_blocked,
             _ => self.computing() < self.settings.max_computing,
         };
-        has_room && lock(&self.detached).len() < self.max_detached()
+        has_room && lock(&self.coreless).len() < self.max_coreless()
     }
 
     /// Returns true if there is room for the task that is about to be offloaded, which is counted
@@ -512,12 +513,12 @@ impl WatchedPool {
         self.update_kinds(now);
         self.computing() <= self.settings.max_computing
             && self.blocked() < self.settings.max_blocked
-            && lock(&self.detached).len() < self.max_detached()
+            && lock(&self.coreless).len() < self.max_coreless()
     }
 
     /// Returns the maximum number of threads without a core; it holds also when blocked threads
     /// begin to compute and computing ones block.
-    fn max_detached(&self) -> usize {
+    fn max_coreless(&self) -> usize {
         self.settings.max_computing.saturating_add(self.settings.max_blocked)
     }
 
@@ -533,7 +534,7 @@ impl WatchedPool {
     #[cold]
     fn recheck_kinds(&self, now: Instant) {
         let mut found = Vec::new();
-        for thread in lock(&self.detached).iter_mut() {
+        for thread in lock(&self.coreless).iter_mut() {
             let (before, used) = thread.checked;
             let time = now.saturating_duration_since(before);
             if time >= RECHECK_INTERVAL {
@@ -555,7 +556,7 @@ impl WatchedPool {
                 (number, after, kind)
             })
             .collect();
-        for thread in lock(&self.detached).iter_mut() {
+        for thread in lock(&self.coreless).iter_mut() {
             let Some(seen) = found.iter().find(|seen| seen.0 == thread.number) else { continue };
             thread.checked.1 = seen.1;
             thread.kind = seen.2.unwrap_or(thread.kind);
@@ -565,31 +566,32 @@ impl WatchedPool {
     /// Returns the number of threads without a core that are not blocked, as far as is known, plus
     /// the offloaded tasks that wait for a thread.
     fn computing(&self) -> usize {
-        let detached = lock(&self.detached);
+        let coreless = lock(&self.coreless);
         let (mut own, mut idle) = (0, 0);
-        for thread in detached.iter() {
+        for thread in coreless.iter() {
             match (thread.is_offloaded, thread.kind) {
                 (true, StallKind::Blocked) => idle += 1,
                 (false, StallKind::Computing | StallKind::Unknown) => own += 1,
                 _ => {}
             }
         }
-        drop(detached);
+        drop(coreless);
         // Relaxed: a bound that is passed by a few does no harm.
         own + self.offloaded.load(Relaxed).saturating_sub(idle)
     }
 
     fn blocked(&self) -> usize {
-        lock(&self.detached).iter().filter(|thread| thread.kind == StallKind::Blocked).count()
+        lock(&self.coreless).iter().filter(|thread| thread.kind == StallKind::Blocked).count()
     }
 
-    /// Counts a core that stays with its stuck thread because of `bound`, and reports the bound
-    /// once. From then on the pool's tasks must cooperate, as in any other runtime.
+    /// Counts a core that is not handed off because of `bound`, and reports the bound once: the
+    /// core stays with its stuck thread, or, if the system has no thread, waits in its `Handoff`.
+    /// From then on the pool's tasks must cooperate, as in any other runtime.
     pub(super) fn refuse(&self, bound: HandoffBound) {
         count(&self.counters.refused);
         // Relaxed: a flag that orders nothing.
         if !self.reported_bounds[bound as usize].swap(true, Relaxed) {
-            super::stall::report_bound(bound, lock(&self.detached).len());
+            super::stall::report_bound(bound, lock(&self.coreless).len());
         }
     }
 }

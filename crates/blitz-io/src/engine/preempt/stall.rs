@@ -581,7 +581,7 @@ impl HandoffBound {
     }
 }
 
-/// Reports that cores stay with stuck threads from now on. Called once for each bound.
+/// Reports that cores are not handed off from now on. Called once for each bound.
 #[cold]
 pub(super) fn report_bound(bound: HandoffBound, stuck: usize) {
     reporter::report_text(bound.text(stuck));

@@ -10,9 +10,9 @@
 //! # Invariants
 //! - *One owner*: the lock of the `Handoff`, or of the `Offloaded`, decides which thread gets its
 //!   content.
-//! - *Bounds*: at most [`MAX_THREADS`] threads are started for a core each time it is taken. For
-//!   tasks, no more threads are started than tasks may be offloaded, because a thread that hangs
-//!   with a task still counts as having it.
+//! - *Bounds*: at most [`MAX_THREADS_PER_CORE`] threads are started for a core each time it is
+//!   taken. For tasks, no more threads are started than tasks may be offloaded, because a thread
+//!   that hangs with a task still counts as having it.
 //!
 //! # Checked by
 //! tests/preempt: `a_thread_that_hangs_in_its_hook_keeps_no_core`,
@@ -34,7 +34,7 @@ use crate::engine::{
 
 /// Maximum number of threads that are started for a core. Picked: with the fourth, tens of slices
 /// have gone by.
-const MAX_THREADS: u32 = 4;
+const MAX_THREADS_PER_CORE: u32 = 4;
 
 /// Least time to wait for a requested thread, because a busy system takes milliseconds to start
 /// one.
@@ -57,7 +57,7 @@ impl UnclaimedCore {
     /// Requests one more thread; returns `false` if there is none.
     fn request_thread(&mut self, spare_threads: Arc<dyn SpareThreads>, now: Instant) -> bool {
         let spare_work = SpareWork::Core(self.handoff.clone());
-        let requested = if self.threads < MAX_THREADS {
+        let requested = if self.threads < MAX_THREADS_PER_CORE {
             spare_threads.request_thread(spare_work)
         } else {
             spare_threads.request_idle_thread(spare_work)
@@ -71,7 +71,7 @@ impl UnclaimedCore {
     /// Returns true if it is time to request another thread.
     fn is_due(&self, now: Instant, slice: Duration) -> bool {
         let Some(doublings) = self.threads.checked_sub(1) else { return true };
-        let patience = slice.max(MIN_PATIENCE) * 2_u32.pow(doublings.min(MAX_THREADS));
+        let patience = slice.max(MIN_PATIENCE) * 2_u32.pow(doublings.min(MAX_THREADS_PER_CORE));
         now.saturating_duration_since(self.since) >= patience
     }
 }

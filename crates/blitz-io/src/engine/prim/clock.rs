@@ -2,8 +2,9 @@
 //!
 //! Reading the time costs 22 ns, half of a small poll. A core keeps the time of its last reading
 //! and reads again only when it has polled a few dozen tasks or when the monitor (the thread that
-//! watches for stuck tasks) has advanced its [`Tick`] in between. So a core knows the time to
-//! within a few dozen polls, and to within a tick when polls are slow.
+//! watches for stuck tasks) has advanced its [`ScanCount`] in between. So a core knows the time to
+//! within a few dozen polls, and to within a scan of the monitor when polls are
+//! slow.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,12 @@ use super::{AtomicU32, OnceLock, Ordering::Relaxed};
 /// and 0.7 ns a poll; picked, not measured further.
 pub(crate) const POLLS_PER_READING: u32 = 32;
 
-/// A counter that the monitor advances to make every core read its clock.
+/// The number of scans of the monitor, which it advances to make every core read its clock.
 #[derive(Debug, Default)]
-pub(crate) struct Tick(AtomicU32);
+pub(crate) struct ScanCount(AtomicU32);
 
-impl Tick {
-    /// Advances the tick, so that every core reads its clock after its current poll.
+impl ScanCount {
+    /// Advances the count, so that every core reads its clock after its current poll.
     #[allow(dead_code, reason = "the monitor calls it")]
     pub(crate) fn advance(&self) {
         // Relaxed: a hint to read the clock; it orders nothing.
@@ -64,7 +65,7 @@ pub(crate) enum TimestampUnit {
 }
 
 impl TimestampUnit {
-    /// Returns the time now. Milliseconds come from the system's coarse clock, which ticks every
+    /// Returns the time now. Milliseconds come from the system's coarse clock, which moves every
     /// few milliseconds and costs a third of the exact one.
     pub(crate) fn now(self) -> u32 {
         match self {
@@ -108,7 +109,7 @@ mod linux {
     }
 }
 
-/// Bound on the lag of the coarse clock: its tick is 1 to 10 ms, and a virtual machine adds to
+/// Bound on the lag of the coarse clock: its step is 1 to 10 ms, and a virtual machine adds to
 /// that when its timekeeping processor was not scheduled for a while.
 #[cfg(all(target_os = "linux", not(blitz_loom), feature = "time"))]
 const MAX_LAG_NS: u64 = 100_000_000;
@@ -156,7 +157,7 @@ pub(crate) struct CoarseClock {
     now: Instant,
     /// The time `now` in milliseconds, as [`TimestampUnit::Millis`] counts.
     now_ms: u32,
-    /// The tick at the last reading.
+    /// The scan count at the last reading.
     seen: u32,
     /// Polls since the last reading.
     polls: u32,
@@ -182,16 +183,16 @@ impl CoarseClock {
     }
 
     /// Counts a poll. Returns true when [`read`](Self::read) is due: after `every` polls, or when
-    /// the tick has advanced.
+    /// the scan count has advanced.
     #[inline]
-    pub(crate) fn count(&mut self, tick: &Tick, every: u32) -> bool {
+    pub(crate) fn count(&mut self, scan_count: &ScanCount, every: u32) -> bool {
         self.polls += 1;
-        // Relaxed: a hint that orders nothing, as in `Tick::advance`.
-        self.polls >= every || tick.0.load(Relaxed) != self.seen
+        // Relaxed: a hint that orders nothing, as in `ScanCount::advance`.
+        self.polls >= every || scan_count.0.load(Relaxed) != self.seen
     }
 
     /// Reads the clock. Returns the time and the number of polls since the last reading.
-    pub(crate) fn read(&mut self, tick: &Tick) -> ClockReading {
+    pub(crate) fn read(&mut self, scan_count: &ScanCount) -> ClockReading {
         let now = Instant::now();
         let elapsed = now.saturating_duration_since(self.now).as_nanos();
         let reading = ClockReading {
@@ -200,15 +201,15 @@ impl CoarseClock {
         };
         self.now = now;
         self.now_ms = millis(since_start(now));
-        // Relaxed: a hint that orders nothing, as in `Tick::advance`.
-        self.seen = tick.0.load(Relaxed);
+        // Relaxed: a hint that orders nothing, as in `ScanCount::advance`.
+        self.seen = scan_count.0.load(Relaxed);
         self.polls = 0;
         reading
     }
 
     /// Restarts the measurement after a sleep, so that the time asleep is not counted as work.
-    pub(crate) fn restart(&mut self, tick: &Tick) {
-        self.read(tick);
+    pub(crate) fn restart(&mut self, scan_count: &ScanCount) {
+        self.read(scan_count);
     }
 }
 
@@ -219,7 +220,7 @@ mod tests {
 
     #[cfg(feature = "time")]
     use super::CoarseInstant;
-    use super::{CoarseClock, POLLS_PER_READING, Tick};
+    use super::{CoarseClock, POLLS_PER_READING, ScanCount};
 
     #[cfg(feature = "time")]
     #[test]
@@ -236,16 +237,16 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_due_after_some_polls_or_at_once_when_the_tick_moves() {
-        let tick = Tick::default();
+    fn the_clock_is_due_after_some_polls_or_at_once_when_the_scan_count_moves() {
+        let scan_count = ScanCount::default();
         let mut clock = CoarseClock::new();
         for _ in 1..POLLS_PER_READING {
-            assert!(!clock.count(&tick, POLLS_PER_READING));
+            assert!(!clock.count(&scan_count, POLLS_PER_READING));
         }
-        assert!(clock.count(&tick, POLLS_PER_READING));
-        assert_eq!(clock.read(&tick).polls, POLLS_PER_READING);
-        assert!(!clock.count(&tick, POLLS_PER_READING));
-        tick.advance();
-        assert!(clock.count(&tick, POLLS_PER_READING));
+        assert!(clock.count(&scan_count, POLLS_PER_READING));
+        assert_eq!(clock.read(&scan_count).polls, POLLS_PER_READING);
+        assert!(!clock.count(&scan_count, POLLS_PER_READING));
+        scan_count.advance();
+        assert!(clock.count(&scan_count, POLLS_PER_READING));
     }
 }

@@ -24,7 +24,7 @@ impl CpuClock {
             id: {
                 let mut id: libc::clockid_t = 0;
                 // SAFETY: `pthread_self` is the calling thread, which is alive, and `id` is a
-                // valid place for the clock's number.
+                // valid location for the clock's number.
                 let refused =
                     unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
                 (refused == 0).then_some(id)

@@ -37,7 +37,7 @@ const NOTIFIED: u32 = 1;
 const PARKED: u32 = 2;
 const ELSEWHERE: u32 = 3;
 
-/// A place where one thread at a time sleeps, with a token that wakes it.
+/// Lets one thread at a time sleep, with a token that wakes it.
 #[derive(Debug)]
 pub(crate) struct Parker {
     state: Futex,
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_token_reaches_a_thread_that_sleeps_elsewhere() {
         model(|| {
-            // The second parker stands for the other place where the thread sleeps.
+            // The second parker stands for the other primitive on which the thread sleeps.
             let shared = Arc::new((Parker::new(), Parker::new()));
             let waker = thread::spawn({
                 let shared = shared.clone();

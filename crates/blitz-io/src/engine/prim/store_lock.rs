@@ -118,7 +118,7 @@ impl RawStoreLock {
     }
 }
 
-/// A place where threads sleep while they wait for any of the locks that are released at this
+/// A bucket of threads that sleep while they wait for any of the locks that are released at this
 /// bucket.
 pub(crate) struct ParkBucket {
     /// Number of threads that sleep or are about to.

@@ -150,7 +150,7 @@ impl<T: Linked> Injector<T> {
     }
 
     /// Takes up to `max` of the oldest items and passes them to `store` before the length is
-    /// reduced. So a thread that checks this queue first, and then the place where they are
+    /// reduced. So a thread that checks this queue first, and then the queue in which they are
     /// stored, sees them in one of the two. Callers should check `is_empty` first.
     pub(crate) fn pop_batch_into<R>(&self, max: usize, store: impl FnOnce(Chain<T>) -> R) -> R {
         let batch = lock(&self.state).chain.split_front(max);

@@ -23,8 +23,8 @@ use crate::engine::prim::UnsafeCell;
 /// 1. `from_ptr(into_ptr(item))` is `item`, and `into_ptr` gives up ownership
 ///    without ending it.
 /// 2. The node stays where it is, and alive, from `into_ptr` until `from_ptr`.
-/// 3. `links` returns the same place every time, inside the node, and nothing but one list
-///    touches that place.
+/// 3. `links` returns the same address every time, inside the node, and nothing but one list
+///    accesses that address.
 pub(crate) unsafe trait Listed: Sized {
     /// The type that the owner points at.
     type Node;
@@ -39,14 +39,14 @@ pub(crate) unsafe trait Listed: Sized {
     /// 2. It is taken back once.
     unsafe fn from_ptr(ptr: NonNull<Self::Node>) -> Self;
 
-    /// Returns the place where the node keeps its links.
+    /// Returns the address of the node's links.
     ///
     /// # Safety
     /// 1. The node is alive.
     unsafe fn links(ptr: NonNull<Self::Node>) -> NonNull<Links<Self::Node>>;
 }
 
-/// The place inside a node that holds the addresses of its neighbours.
+/// The field of a node that holds the addresses of its neighbours.
 #[derive(Debug)]
 pub(crate) struct Links<N>(UnsafeCell<Neighbours<N>>);
 
@@ -66,6 +66,15 @@ impl<N> Links<N> {
     /// Creates the links of a node that is not a member.
     pub(crate) fn new() -> Self {
         Self(UnsafeCell::new(Neighbours { prev: None, next: None }))
+    }
+}
+
+// In a model the drop of a node counts as a write to its links. So a model fails if a node is freed
+// by a thread that does not come after the last change of its list.
+#[cfg(blitz_loom)]
+impl<N> Drop for Links<N> {
+    fn drop(&mut self) {
+        self.0.with_mut(|_| ());
     }
 }
 

@@ -12,7 +12,7 @@
 //! nothing.
 //!
 //! # Invariants
-//! The owner of an item owns its link. An item is in one place at a time: in one slot of one
+//! The owner of an item owns its link. An item is at one location at a time: in one slot of one
 //! ring, in one chain, in one injector, or in a variable of one thread.
 
 use std::ptr::NonNull;
@@ -33,8 +33,8 @@ pub(crate) mod test_node;
 /// 1. `from_ptr(into_ptr(item))` is `item`, and `into_ptr` gives up ownership
 ///    without ending it.
 /// 2. The node stays where it is, and alive, from `into_ptr` until `from_ptr`.
-/// 3. `link` returns the same place every time, inside the node, and nothing but the queues of
-///    this module touches that place while the node is between `into_ptr` and `from_ptr`.
+/// 3. `link` returns the same address every time, inside the node, and nothing but the queues of
+///    this module accesses that address while the node is between `into_ptr` and `from_ptr`.
 pub(crate) unsafe trait Linked: Sized {
     /// The type that the owner points at.
     type Node;
@@ -49,14 +49,14 @@ pub(crate) unsafe trait Linked: Sized {
     /// 2. It is taken back once.
     unsafe fn from_ptr(ptr: NonNull<Self::Node>) -> Self;
 
-    /// Returns the place where the node keeps its link.
+    /// Returns the address of the node's link.
     ///
     /// # Safety
     /// 1. `ptr` came from `into_ptr` and was not taken back since.
     unsafe fn link(ptr: NonNull<Self::Node>) -> NonNull<Link<Self::Node>>;
 }
 
-/// The place inside a node that holds the address of the next node.
+/// The field of a node that holds the address of the next node.
 #[derive(Debug)]
 pub(crate) struct Link<N>(UnsafeCell<Option<NonNull<N>>>);
 

@@ -76,7 +76,7 @@
 //! - Pushing now and entering the kernel once a tick: it saves most of 0.25 µs out of some 1.6 for
 //!   an operation (docs/design/owned.md). But an operation that could complete at once would need a
 //!   wake-up and a second poll; a future that is polled only once, or by a foreign executor inside
-//!   of a task, would not complete at all. The entry would name a descriptor that may be closed
+//!   of a task, would not complete at all. The SQE would name a descriptor that may be closed
 //!   before the kernel reads it, and each way out of a poll would have to flush, on threads of
 //!   other runtimes too.
 //! - Freeing a payload when its future is dropped, after waiting for its cancel: a destructor would
@@ -90,7 +90,7 @@
 //! `two_threads_that_reap_deliver_each_completion_once`, `a_late_cancel_ends_no_other_operation`,
 //! `two_threads_that_find_no_room_both_begin`, `a_kernel_that_refuses_gives_every_payload_back`;
 //! weakened as `uring_close_is_seen`, `uring_close_cancels`, `uring_minds_the_backlog`. With
-//! the kernel: `uring/tests.rs` and `tests/it/net/owned.rs`.
+//! the kernel: `uring/tests.rs` and `tests/it/net/owned_buffers.rs`.
 
 use std::{
     io,
@@ -354,7 +354,7 @@ impl<K: UringKernel> Uring<K> {
     }
 
     /// Submits an operation, which owns the payload until it is complete. `kind` is called with the
-    /// payload at its final place, and returns the operation to perform on it.
+    /// payload at its final address, and returns the operation to perform on it.
     ///
     /// # Errors
     /// Returns the payload and the reason if the uring cannot be used.
@@ -527,13 +527,13 @@ impl<K: UringKernel> Uring<K> {
     fn take(&self, completions: &mut [Option<(OpRef, i32)>; AT_ONCE]) -> (usize, bool) {
         let _reaping = self.reaping.lock();
         let mut ops = self.ops.lock();
-        let mut places = completions.iter_mut();
+        let mut slots = completions.iter_mut();
         let each = |id, result| {
             // `None`: the completion of a cancel.
             if let Some(op) = ops.remove(id)
-                && let Some(place) = places.next()
+                && let Some(slot) = slots.next()
             {
-                *place = Some((op, result));
+                *slot = Some((op, result));
             }
         };
         // SAFETY: 1. we hold the lock `reaping`.

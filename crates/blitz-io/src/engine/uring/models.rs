@@ -180,7 +180,7 @@ fn two_threads_that_reap_deliver_each_completion_once() {
     });
 }
 
-/// A future is dropped while its operation completes, and the place of the operation is given to
+/// A future is dropped while its operation completes, and the slot of the operation is given to
 /// another one before the cancel reaches the kernel.
 #[test]
 fn a_late_cancel_ends_no_other_operation() {

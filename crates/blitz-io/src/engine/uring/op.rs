@@ -21,10 +21,10 @@
 //! kernel gets a cancel request, and its completion wakes no task.
 //!
 //! # Invariants
-//! 1. PENDING and ABANDONED: the kernel owns the payload, and no thread accesses it. COMPLETED: the
-//!    future owns it.
+//! 1. PENDING and ABANDONED: the kernel owns the payload, and no thread accesses it until the
+//!    kernel has completed the operation. COMPLETED: the future owns it.
 //! 2. The word becomes COMPLETED at most once.
-//! 3. The payload of an abandoned operation is dropped with the memory.
+//! 3. The payload of an abandoned operation is dropped with the memory, after its completion.
 //!
 //! # Rejected
 //! - A state 'cancelled': only the drop of a future cancels. If a future that still waits gets
@@ -102,7 +102,7 @@ impl<P> Op<P> {
         }
     }
 
-    /// Calls `f` with the payload at its final place, before the operation is submitted.
+    /// Calls `f` with the payload at its final address, before the operation is submitted.
     ///
     /// # Safety
     /// 1. There is no other reference to the operation.

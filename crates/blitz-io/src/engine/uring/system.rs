@@ -39,14 +39,18 @@ use std::{
     time::Duration,
 };
 
-use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use io_uring::{
+    IoUring, Probe, cqueue, opcode,
+    squeue::{self, Entry as Sqe},
+    types,
+};
 
 use super::{EnterError, Request, UringKernel, op_kind::OpKind, op_table::OpId};
 use crate::engine::prim::{Ordering::SeqCst, fence};
 
 /// The number of entries in the submission queue. Each operation is submitted as it is pushed, so
 /// only a close that cancels many uses more than one or two.
-const ENTRIES: u32 = 64;
+const SUBMISSIONS: u32 = 64;
 
 /// The number of entries in the completion queue, 16 KiB. The kernel keeps what does not fit, and
 /// fetching it costs a system call.
@@ -99,7 +103,7 @@ impl SystemUring {
     }
 
     pub(super) fn with_completions(completions: u32) -> io::Result<Self> {
-        let uring = IoUring::builder().dontfork().setup_cqsize(completions).build(ENTRIES)?;
+        let uring = IoUring::builder().dontfork().setup_cqsize(completions).build(SUBMISSIONS)?;
         let features = Self::check(&uring)?;
         // SAFETY: the call takes no pointers.
         let eventfd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -136,13 +140,13 @@ impl SystemUring {
         self.eventfd.as_fd()
     }
 
-    fn entry(&self, request: Request) -> squeue::Entry {
+    fn sqe(&self, request: Request) -> Sqe {
         match request {
             Request::Begin(id, kind) => begin(kind).user_data(id.bits()),
             Request::Cancel(id) => {
-                let entry = opcode::AsyncCancel::new(id.bits()).build();
-                let entry = entry.user_data(OpId::NONE_ID.bits());
-                if self.features.quiet { entry.flags(squeue::Flags::SKIP_SUCCESS) } else { entry }
+                let sqe = opcode::AsyncCancel::new(id.bits()).build();
+                let sqe = sqe.user_data(OpId::NONE_ID.bits());
+                if self.features.quiet { sqe.flags(squeue::Flags::SKIP_SUCCESS) } else { sqe }
             }
         }
     }
@@ -165,7 +169,7 @@ impl SystemUring {
     }
 }
 
-fn begin(kind: OpKind) -> squeue::Entry {
+fn begin(kind: OpKind) -> Sqe {
     match kind {
         OpKind::Recv { fd, memory, length } => {
             opcode::Recv::new(types::Fd(fd), memory, length).build()
@@ -189,7 +193,7 @@ impl UringKernel for SystemUring {
         let mut queue = unsafe { self.uring.submission_shared() };
         // SAFETY: what an operation points to outlives its completion, by the caller's obligation
         // 2.
-        unsafe { queue.push(&self.entry(request)) }.is_ok()
+        unsafe { queue.push(&self.sqe(request)) }.is_ok()
     }
 
     unsafe fn backlog(&self) -> usize {
@@ -232,9 +236,9 @@ impl UringKernel for SystemUring {
         let mut queue = unsafe { self.uring.completion_shared() };
         let was_full = queue.is_full();
         let mut taken = 0;
-        for completion in queue.by_ref().take(most) {
-            debug_assert!(!cqueue::more(completion.flags()), "each operation has one completion");
-            each(OpId::from_bits(completion.user_data()), completion.result());
+        for cqe in queue.by_ref().take(most) {
+            debug_assert!(!cqueue::more(cqe.flags()), "each operation has one completion");
+            each(OpId::from_bits(cqe.user_data()), cqe.result());
             taken += 1;
         }
         (taken, was_full)

@@ -264,7 +264,7 @@ fn the_end_completes_all_and_refuses_more() {
 }
 
 #[test]
-fn a_driver_that_has_ended_is_not_kept_by_its_ring() {
+fn a_driver_that_has_ended_is_not_kept_by_its_uring() {
     let driver = driver(IoBackend::Auto);
     let registered = usize::from(Uring::of(&driver).is_some()) as u64;
     assert_eq!(driver.registered_count(), registered);
@@ -291,7 +291,7 @@ fn a_runtime_with_another_backend_has_no_uring() {
 }
 
 #[test]
-fn a_ring_after_the_end_of_its_driver_is_none() {
+fn a_uring_after_the_end_of_its_driver_is_none() {
     let driver = driver(IoBackend::Auto);
     driver.shutdown();
     assert!(Uring::of(&driver).is_none());
@@ -319,7 +319,7 @@ fn cost_of_entering_the_kernel() {
         pairs.iter().map(|(_, far)| OpKind::Recv { fd: far.as_raw_fd(), memory, length });
     let kinds: Vec<OpKind> = sends.chain(receives).collect();
     let id = OpId::NONE_ID;
-    let by_ring = |at_once: usize| {
+    let by_uring = |at_once: usize| {
         for kinds in kinds.chunks(at_once) {
             // SAFETY: no other thread uses `system`, and the memory lives until the end of the
             // test. All completions are taken, because every operation can complete at once.
@@ -344,7 +344,7 @@ fn cost_of_entering_the_kernel() {
     };
     let mut times: [Vec<Duration>; 3] = Default::default();
     for _ in 0..ROUNDS {
-        let ways: [&dyn Fn(); 3] = [&|| by_ring(1), &|| by_ring(AT_ONCE), &by_call];
+        let ways: [&dyn Fn(); 3] = [&|| by_uring(1), &|| by_uring(AT_ONCE), &by_call];
         for (way, times) in ways.iter().zip(&mut times) {
             let begun = Instant::now();
             way();

@@ -1,7 +1,7 @@
 //! A set of futures that one task polls, of which only those that were woken are polled.
 //!
 //! `future::join_all` and similar functions are built on it. A future is dropped as soon as it has
-//! ended, and a place that is empty is not polled again.
+//! ended, and a slot that is empty is not polled again.
 //!
 //! # Budget
 //! Each future that ends takes a unit, as an operation of a channel does. When none is left, the
@@ -72,7 +72,7 @@ impl<F: Future> FutureSet<F> {
         self.running
     }
 
-    /// Polls for a future that ends, and returns its place and output, or `None` when all have
+    /// Polls for a future that ends, and returns its slot and output, or `None` when all have
     /// ended.
     ///
     /// # Panics
@@ -88,10 +88,10 @@ impl<F: Future> FutureSet<F> {
                 return Poll::Pending;
             }
             match self.woken.next(&mut self.poll_list) {
-                Some(place) => {
-                    if let Some(output) = self.poll_child(place) {
+                Some(slot) => {
+                    if let Some(output) = self.poll_child(slot) {
                         spend(cx);
-                        return Poll::Ready(Some((place, output)));
+                        return Poll::Ready(Some((slot, output)));
                     }
                 }
                 // Futures that were woken since the list was taken have woken the task.
@@ -104,25 +104,24 @@ impl<F: Future> FutureSet<F> {
         }
     }
 
-    /// Polls a future, and returns its output if it ends now. Its place is empty then.
-    fn poll_child(&mut self, place: usize) -> Option<F::Output> {
-        // SAFETY: the reference is only narrowed to one child, which stays in its place (invariant
+    /// Polls a future, and returns its output if it ends now. Its slot is empty then.
+    fn poll_child(&mut self, slot: usize) -> Option<F::Output> {
+        // SAFETY: the reference is only narrowed to one child, which stays in its slot (invariant
         // 1).
-        let child = unsafe { self.children.as_mut().map_unchecked_mut(|all| &mut all[place]) };
+        let child = unsafe { self.children.as_mut().map_unchecked_mut(|all| &mut all[slot]) };
         let mut child = child;
         let Projected::Running { future } = child.as_mut().project() else {
             // The future was woken again during its last poll.
             return None;
         };
         self.broken = true;
-        let polled =
-            self.woken.polling(place, |waker| future.poll(&mut Context::from_waker(waker)));
+        let polled = self.woken.polling(slot, |waker| future.poll(&mut Context::from_waker(waker)));
         let output = match polled {
             Poll::Ready(output) => Some(output),
             Poll::Pending => None,
         };
         if output.is_some() {
-            self.woken.retire(place);
+            self.woken.retire(slot);
             self.running -= 1;
             child.set(Child::Done);
         }

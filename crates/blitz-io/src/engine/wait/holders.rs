@@ -28,16 +28,16 @@ use std::{fmt, panic::Location};
 use crate::engine::work::task::cell::Id;
 
 #[cfg(all(debug_assertions, not(blitz_loom)))]
-mod kept;
+mod enabled;
 #[cfg(all(debug_assertions, not(blitz_loom)))]
-pub(crate) use self::kept::{CallSite, HolderEntry, LockId, WaitEntry, awaited_by};
+pub(crate) use self::enabled::{CallSite, HolderEntry, LockId, WaitEntry, awaited_by};
 
 #[cfg(not(all(debug_assertions, not(blitz_loom))))]
-mod absent;
+mod disabled;
 #[cfg(not(all(debug_assertions, not(blitz_loom))))]
-pub(crate) use self::absent::{CallSite, HolderEntry, LockId, WaitEntry, awaited_by};
+pub(crate) use self::disabled::{CallSite, HolderEntry, LockId, WaitEntry, awaited_by};
 
-/// The task that took a lock, and the place in the source where it did.
+/// The task that took a lock, and the source location of the request.
 ///
 /// Returned by [`Mutex::holder`](crate::sync::Mutex::holder) and
 /// [`RwLock::holders`](crate::sync::RwLock::holders) in debug builds.
@@ -90,7 +90,7 @@ impl Holder {
         self.task
     }
 
-    /// Returns the place in the source where the lock was requested.
+    /// Returns the source location at which the lock was requested.
     ///
     /// # Examples
     ///

@@ -1,7 +1,7 @@
 //! The foundation of every primitive that can be awaited: wait queues, wakers and permits.
 //!
 //! - [`wait_queue`]: waiting futures in order of arrival, linked through the futures themselves.
-//! - [`keep`]: renews the waker of a queued future that is polled again.
+//! - [`update_waker`]: renews the waker of a queued future that is polled again.
 //! - [`wake_list`]: wakers that are collected under a lock and woken after its release.
 //! - [`permits`]: a counting semaphore, first come, first served.
 //! - [`task_limit`]: a future that holds a permit for as long as it lives.
@@ -17,7 +17,7 @@
 //! user code.
 
 pub(crate) mod wait_queue;
-pub(crate) mod keep;
+pub(crate) mod update_waker;
 pub(crate) mod wake_list;
 pub(crate) mod permits;
 pub(crate) mod task_limit;

@@ -72,7 +72,7 @@ use std::{
 };
 
 use super::{
-    keep::keep_waker,
+    update_waker::update_waker,
     wait_queue::{WaitQueue, Waiter, WaiterState},
     wake_list::{WakeList, wake_each},
 };
@@ -477,7 +477,7 @@ impl<'a> AcquireFuture<'a> {
     fn poll_queued(self: Pin<&Self>, cx: &Context<'_>) -> Poll<()> {
         let (permits, waiter) = self.waiter();
         // SAFETY: 1. we own the waiter. 2. It joined this queue.
-        let rest = unsafe { keep_waker(&permits.waiters, |waiters| waiters, waiter, cx.waker()) };
+        let rest = unsafe { update_waker(&permits.waiters, |waiters| waiters, waiter, cx.waker()) };
         if rest { Poll::Ready(()) } else { Poll::Pending }
     }
 

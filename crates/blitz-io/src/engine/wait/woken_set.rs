@@ -1,32 +1,32 @@
 //! Records which of many futures of one task were woken, with a waker for each.
 //!
-//! Each future of a set has a place in it, and a waker of its own that puts the place into a list
+//! Each future of a set has a slot in it, and a waker of its own that puts the slot into a list
 //! of the woken and wakes the task. The task polls only the futures that it finds in the list. All
-//! wakers share one allocation for the set and one for its places: cloning a waker only increments
+//! wakers share one allocation for the set and one for its slots: cloning a waker only increments
 //! a count.
 //!
 //! # Protocol
 //! The list is a stack that is taken as a whole and reversed, so that the future that was woken
-//! first is polled first. A place is `queued` from the wake that puts it there until the task is
+//! first is polled first. A slot is `queued` from the wake that puts it there until the task is
 //! about to poll it:
 //!
 //! ```text
 //! a waker                                   the task
 //! W1 exchanges `queued` for true            T1 registers its own waker
 //!    (it was true: nothing more to do)      T2 takes the list
-//! W2 puts the place onto the list           T3 exchanges `queued` for false
+//! W2 puts the slot onto the list           T3 exchanges `queued` for false
 //! W3 found it empty: wakes the task         T4 polls the future
 //! ```
 //! No wake-up is lost. If W1 finds true, T3 is still to come: it acquires what W1 released, and T4
 //! sees what the waker was called for. Otherwise W2 follows. If T2 comes before W2 and the list was
 //! empty then, the first waker to put something there wakes the task (W3), which has registered
-//! (T1); wakers that come second rely on it. If W2 comes before T2, T2 takes the place.
+//! (T1); wakers that come second rely on it. If W2 comes before T2, T2 takes the slot.
 //!
-//! A place stays queued for ever once its future has ended, so that late wakes find nothing to do.
+//! A slot stays queued for ever once its future has ended, so that late wakes find nothing to do.
 //!
 //! # Invariants
 //! 1. `next` belongs to the thread that made `queued` true until W2, then to the task until T3.
-//! 2. A waker points to its place, and counts as an owner of the set. `set` of a place is the
+//! 2. A waker points to its slot, and counts as an owner of the set. `set` of a slot is the
 //!    address of the set; it is written once, before there is a waker.
 //!
 //! # Rejected
@@ -53,26 +53,26 @@ use crate::engine::prim::{
     weakened,
 };
 
-/// The place number that marks the end of a list.
+/// The slot number that marks the end of a list.
 const NONE: usize = usize::MAX;
 
-/// A set of places for the futures of one task, and the list of those that were woken.
+/// A set of slots for the futures of one task, and the list of those that were woken.
 pub(crate) struct WokenSet {
     task: WakerCell,
-    /// The place that was pushed last.
+    /// The slot that was pushed last.
     head: AtomicUsize,
     links: Box<[WokenLink]>,
 }
 
-/// The state of one place of the set.
+/// The state of one slot of the set.
 struct WokenLink {
     set: AtomicPtr<WokenSet>,
-    place: usize,
+    slot: usize,
     queued: AtomicBool,
     next: AtomicUsize,
 }
 
-/// A list of places that belong to the task: taken off the shared list, or there from the
+/// A list of slots that belong to the task: taken off the shared list, or there from the
 /// beginning.
 #[derive(Debug)]
 pub(crate) struct PollList {
@@ -81,11 +81,11 @@ pub(crate) struct PollList {
 }
 
 impl WokenSet {
-    /// Creates a set of `count` places, all of which are to be polled, from `first` on.
+    /// Creates a set of `count` slots, all of which are to be polled, from `first` on.
     pub(crate) fn new(count: usize, first: usize) -> (Arc<Self>, PollList) {
-        let link = |place| WokenLink {
+        let link = |slot| WokenLink {
             set: AtomicPtr::new(null_mut()),
-            place,
+            slot,
             queued: AtomicBool::new(true),
             next: AtomicUsize::new(NONE),
         };
@@ -99,11 +99,11 @@ impl WokenSet {
             link.set.store(Arc::as_ptr(&woken).cast_mut(), Relaxed);
         }
         let mut poll_list = PollList { first: NONE, last: NONE };
-        (first..count).chain(0..first).for_each(|place| woken.append(&mut poll_list, place));
+        (first..count).chain(0..first).for_each(|slot| woken.append(&mut poll_list, slot));
         (woken, poll_list)
     }
 
-    /// Registers the task to be woken when a place is, and takes the places that were woken.
+    /// Registers the task to be woken when a slot is, and takes the slots that were woken.
     pub(crate) fn register_and_take(&self, task: &Waker, poll_list: &mut PollList) {
         if weakened!("woken_registers_first") {
             self.take(poll_list);
@@ -117,74 +117,74 @@ impl WokenSet {
     fn take(&self, poll_list: &mut PollList) {
         // Acquire: sees every `next` of the list. Pairs with the Release of every `push`, not only
         // the last: each exchange continues the release sequence of the one before.
-        let mut place = self.head.swap(NONE, Acquire);
-        // The last place that was woken is on top, so the list is reversed, and then appended to
+        let mut slot = self.head.swap(NONE, Acquire);
+        // The last slot that was woken is on top, so the list is reversed, and then appended to
         // the poll list.
         let mut reversed = NONE;
-        while place != NONE {
-            // Relaxed: these places belong to the task now (invariant 1).
-            let next = self.links[place].next.load(Relaxed);
-            self.links[place].next.store(reversed, Relaxed);
-            reversed = std::mem::replace(&mut place, next);
+        while slot != NONE {
+            // Relaxed: these slots belong to the task now (invariant 1).
+            let next = self.links[slot].next.load(Relaxed);
+            self.links[slot].next.store(reversed, Relaxed);
+            reversed = std::mem::replace(&mut slot, next);
         }
         while reversed != NONE {
-            // Relaxed: these places belong to the task now (invariant 1).
+            // Relaxed: these slots belong to the task now (invariant 1).
             let next = self.links[reversed].next.load(Relaxed);
             self.append(poll_list, reversed);
             reversed = next;
         }
     }
 
-    fn append(&self, poll_list: &mut PollList, place: usize) {
-        // Relaxed: these places belong to the task (invariant 1).
-        self.links[place].next.store(NONE, Relaxed);
+    fn append(&self, poll_list: &mut PollList, slot: usize) {
+        // Relaxed: these slots belong to the task (invariant 1).
+        self.links[slot].next.store(NONE, Relaxed);
         match poll_list.last {
-            NONE => poll_list.first = place,
-            last => self.links[last].next.store(place, Relaxed),
+            NONE => poll_list.first = slot,
+            last => self.links[last].next.store(slot, Relaxed),
         }
-        poll_list.last = place;
+        poll_list.last = slot;
     }
 
-    /// Takes the next place to be polled, which is still queued.
+    /// Takes the next slot to be polled, which is still queued.
     pub(crate) fn next(&self, poll_list: &mut PollList) -> Option<usize> {
-        let place = poll_list.first;
-        if place == NONE {
+        let slot = poll_list.first;
+        if slot == NONE {
             return None;
         }
-        // Relaxed: these places belong to the task (invariant 1).
-        poll_list.first = self.links[place].next.load(Relaxed);
+        // Relaxed: these slots belong to the task (invariant 1).
+        poll_list.first = self.links[slot].next.load(Relaxed);
         if poll_list.first == NONE {
             poll_list.last = NONE;
         }
-        Some(place)
+        Some(slot)
     }
 
-    /// Calls `poll` with the waker of a place, which may be woken again from then on.
-    pub(crate) fn polling<R>(&self, place: usize, poll: impl FnOnce(&Waker) -> R) -> R {
+    /// Calls `poll` with the waker of a slot, which may be woken again from then on.
+    pub(crate) fn polling<R>(&self, slot: usize, poll: impl FnOnce(&Waker) -> R) -> R {
         let late = weakened!("woken_reset_before_poll");
         if !late {
-            self.reset(place);
+            self.reset(slot);
         }
-        let waker = self.borrowed_waker(place);
+        let waker = self.borrowed_waker(slot);
         let result = poll(&waker);
         if late {
-            self.reset(place);
+            self.reset(slot);
         }
         result
     }
 
-    fn reset(&self, place: usize) {
+    fn reset(&self, slot: usize) {
         let order = if weakened!("woken_reset_sees") { Relaxed } else { AcqRel };
         // AcqRel: sees what the wakers did that found it queued, and shows a waker that finds it
         // not queued that `next` is free. Pairs with the exchange in `wake_by_ref`.
-        self.links[place].queued.swap(false, order);
+        self.links[slot].queued.swap(false, order);
     }
 
-    /// Marks a place after its future has ended, so that its wakers do nothing any more.
-    pub(crate) fn retire(&self, place: usize) {
-        // Relaxed: no other memory is read because of it. If the place is queued already, the task
+    /// Marks a slot after its future has ended, so that its wakers do nothing any more.
+    pub(crate) fn retire(&self, slot: usize) {
+        // Relaxed: no other memory is read because of it. If the slot is queued already, the task
         // finds it in its poll list once more.
-        self.links[place].queued.swap(true, Relaxed);
+        self.links[slot].queued.swap(true, Relaxed);
     }
 
     /// Drops the task's waker, because no wake-up is of interest any more.
@@ -201,7 +201,7 @@ impl WokenSet {
             let order = if weakened!("woken_push_publishes") { Relaxed } else { Release };
             // Release: publishes `next`, and what the waker was called for. Pairs with the Acquire
             // in `take`. Relaxed on failure: a better guess.
-            match self.head.compare_exchange_weak(head, link.place, order, Relaxed) {
+            match self.head.compare_exchange_weak(head, link.slot, order, Relaxed) {
                 Ok(_) => break,
                 Err(seen) => head = seen,
             }
@@ -213,8 +213,8 @@ impl WokenSet {
 
     /// Creates a waker that is not counted as an owner, and lives only as long as `self` is
     /// borrowed.
-    fn borrowed_waker(&self, place: usize) -> ManuallyDrop<Waker> {
-        let link = std::ptr::from_ref(&self.links[place]);
+    fn borrowed_waker(&self, slot: usize) -> ManuallyDrop<Waker> {
+        let link = std::ptr::from_ref(&self.links[slot]);
         // SAFETY: the table's functions require 1. a pointer to a link of a living set, which the
         // borrow keeps alive, and 2. an owner to give up, which is never needed, because this waker
         // is not dropped.
@@ -229,7 +229,7 @@ impl std::fmt::Debug for WokenSet {
 }
 
 /// The functions of the wakers. A static, because a constant may have a different address at each
-/// use, and then two wakers of one place would not compare as equal.
+/// use, and then two wakers of one slot would not compare as equal.
 static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 /// Clones a waker, which becomes an owner of the set.
@@ -256,7 +256,7 @@ unsafe fn wake(link: *const ()) {
     drop(owner);
 }
 
-/// Puts the place on the list, unless it is queued already.
+/// Puts the slot on the list, unless it is queued already.
 ///
 /// # Safety
 /// 1. `link` belongs to a living set.

@@ -6,7 +6,7 @@
 //! it. No operation locks anything but that one wheel.
 //!
 //! - [`slots`]: the wheel.
-//! - [`entry`]: a node in it.
+//! - [`timer_entry`]: a node in it.
 //! - [`timer`]: the owner's side.
 //! - [`clock`]: the current time.
 //!
@@ -18,9 +18,9 @@
 //! released and taken again.
 //!
 //! The time at which a wheel must be advanced is read without the lock: `next` of each wheel, which
-//! is written under it. It is not later than the first deadline, except by up to a tick where many
-//! entries share a slot (see [`slots`]), and it may be earlier: cancelling a timer does not change
-//! it, unless that was the last one.
+//! is written under it. It is not later than the first deadline, except by up to a granule where
+//! many entries share a slot (see [`slots`]), and it may be earlier: cancelling a timer does not
+//! change it, unless that was the last one.
 //!
 //! A thread that arms a timer in the wheel of the core that it holds checks that wheel itself
 //! before it sleeps. No thread does so for the wheel of threads without a core, hence the alarm:
@@ -67,7 +67,7 @@
 //! `timer_fire_now_wakes`.
 
 mod clock;
-mod entry;
+mod timer_entry;
 mod slots;
 mod timer;
 
@@ -80,8 +80,8 @@ pub(crate) use self::{
     timer::{Timer, TimerShutdown},
 };
 use self::{
-    entry::TimerEntry,
     slots::{Inserted, LATEST_NS, Progress, WheelSlots},
+    timer_entry::TimerEntry,
 };
 use super::{
     prim::{
@@ -264,8 +264,8 @@ impl Timers {
     ) -> Inserted {
         let at = &self.wheels[wheel];
         let mut slots = at.slots.lock();
-        // SAFETY: 1. our caller owns the entry, which is OUT and has a waker. 2. It removes the entry
-        // from this wheel before the entry ends.
+        // SAFETY: 1. our caller owns the entry, which is OUT and has a waker. 2. It removes the
+        // entry from this wheel before the entry ends.
         let inserted = unsafe { slots.insert(entry, deadline_ns) };
         let deadline_ns = deadline_ns.min(LATEST_NS);
         // Relaxed: `next` changes only under the lock.

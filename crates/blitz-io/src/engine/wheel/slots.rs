@@ -1,10 +1,10 @@
 //! The timer wheel itself: entries ordered by deadline. It has no clock, no lock and no thread.
 //!
-//! Time is counted in ticks of 2^14 ns (16.4 µs). The wheel stands at one tick, `elapsed`. It has
-//! several levels, and a unit of each level is 64 units of the level below. An entry lies at the
-//! lowest level at which it is less than 64 units ahead, in the slot that its tick names in those
-//! units. The slots of a level are used in a circle, and one word says which are occupied. So the
-//! level of an entry is found by counting leading zeros, and the next occupied slot by counting
+//! Time is counted in granules of 2^14 ns (16.4 µs). The wheel stands at one granule, `elapsed`. It
+//! has several levels, and a unit of each level is 64 units of the level below. An entry lies at
+//! the lowest level at which it is less than 64 units ahead, in the slot that its granule names in
+//! those units. The slots of a level are used in a circle, and one word says which are occupied. So
+//! the level of an entry is found by counting leading zeros, and the next occupied slot by counting
 //! trailing zeros:
 //!
 //! ```text
@@ -31,18 +31,18 @@
 //! little lost; where they are many, the slot is empty before the wheel reaches it.
 //!
 //! # Exact to the nanosecond, where that is cheap
-//! Entries keep their deadline. Entries in the slot of the present tick are fired by deadline, and
-//! the next time to advance is the deadline of the first entry, not the beginning of its slot: a
-//! single timer of a second costs one wake-up, not one per level. Only where more than [`SEARCHED`]
-//! entries share a slot, it is not searched; then a timer may be up to a tick late, and never
-//! early. (With a paused clock it is exact, whatever that costs.)
+//! Entries keep their deadline. Entries in the slot of the present granule are fired by deadline,
+//! and the next time to advance is the deadline of the first entry, not the beginning of its slot:
+//! a single timer of a second costs one wake-up, not one per level. Only where more than
+//! [`SEARCHED`] entries share a slot, it is not searched; then a timer may be up to a granule late,
+//! and never early. (With a paused clock it is exact, whatever that costs.)
 //!
 //! # Invariants
 //! 1. The slot of an entry at level n, counted in units of that level, is not before that of
 //!    `elapsed`, and less than 128 after it. So a slot has the entries of one unit, and the first
 //!    set bit from the present slot on names the next occupied slot at that level. Levels overlap:
-//!    the first entry of all may be at any level. If several slots begin at the same tick, the one
-//!    of the upper level cascades before the lower one is fired.
+//!    the first entry of all may be at any level. If several slots begin at the same granule, the
+//!    one of the upper level cascades before the lower one is fired.
 //! 2. A bit is set exactly if its list has an entry.
 //! 3. Entries in `MOVING` lay in one list and wait to be put into other slots. Until that list is
 //!    empty nothing is fired. Its entries still name the list from which they came, which is only
@@ -50,14 +50,14 @@
 //! 4. Work during one hold of the lock is bounded: by [`STEPS`], and by the size of a wake list.
 //!
 //! # Rejected
-//! - Levels by the highest digit in which the tick differs from `elapsed`: such levels do not
+//! - Levels by the highest digit in which the granule differs from `elapsed`: such levels do not
 //!   overlap, which makes it easy to see what comes first; but then nothing can be put down before
 //!   the wheel reaches it.
 //! - Nine levels and no overflow: half as much memory again in each wheel, for timers that hardly
 //!   any program has.
 //! - A heap: log n at each cancellation, and most timers are cancelled.
-//! - Firing by whole ticks: a ticker of a millisecond would be 8 µs late on average, and tests with
-//!   a paused clock see the difference.
+//! - Firing by whole granules: a ticker of a millisecond would be 8 µs late on average, and tests
+//!   with a paused clock see the difference.
 //!
 //! # Checked by
 //! `a_wheel_behaves_as_a_sorted_map`, `a_far_jump_fires_everything_in_order`,
@@ -66,12 +66,12 @@
 
 use std::{pin::Pin, ptr::NonNull, task::Waker};
 
-use super::entry::{EntryState, TimerEntry};
+use super::timer_entry::{TimerEntry, TimerEntryState};
 use crate::engine::{prim::weakened, wait::wake_list::WakeList};
 
-/// The bits of a nanosecond count that a tick takes: 16.4 µs, less than the kernel's timers are
+/// The bits of a nanosecond count that a granule takes: 16.4 µs, less than the kernel's timers are
 /// late by.
-const TICK_BITS: u32 = 14;
+const GRANULE_BITS: u32 = 14;
 
 /// The bits by which the unit of a level is larger than that of the level below.
 const BITS: u32 = 6;
@@ -108,7 +108,7 @@ pub(super) const LATEST_NS: u64 = u64::MAX - 1;
 
 /// A timer wheel: lists of entries by deadline, to be kept behind a lock.
 pub(super) struct WheelSlots {
-    /// The tick at which the wheel stands.
+    /// The granule at which the wheel stands.
     elapsed: u64,
     /// The time up to which everything was fired; an earlier deadline is due at once.
     now_ns: u64,
@@ -151,7 +151,7 @@ struct NextSlot {
     list: usize,
     /// The level of the slot; [`LEVELS`] for the overflow.
     level: usize,
-    /// The first tick that its entries may have.
+    /// The first granule that its entries may have.
     start: u64,
 }
 
@@ -196,7 +196,7 @@ impl WheelSlots {
         if self.ended && !weakened!("wheel_ends") {
             return Inserted::Ended;
         }
-        if deadline_ns <= self.now_ns || deadline_ns >> TICK_BITS < self.elapsed {
+        if deadline_ns <= self.now_ns || deadline_ns >> GRANULE_BITS < self.elapsed {
             return Inserted::Due;
         }
         let node = NonNull::from(entry.get_ref());
@@ -216,7 +216,7 @@ impl WheelSlots {
     /// # Safety
     /// 1. The caller owns the entry. 2. If the entry is in a wheel, it is in this one.
     pub(super) unsafe fn remove(&mut self, entry: Pin<&TimerEntry>) -> Option<Waker> {
-        if entry.state() != EntryState::In {
+        if entry.state() != TimerEntryState::In {
             return None;
         }
         // SAFETY: 1. the entry is IN, as checked above under the lock, and so in this wheel (our
@@ -233,7 +233,7 @@ impl WheelSlots {
     /// # Safety
     /// 1. If the entry is in a wheel, it is in this one.
     pub(super) unsafe fn renew(&mut self, entry: Pin<&TimerEntry>, waker: Waker) -> Option<Waker> {
-        if entry.state() != EntryState::In {
+        if entry.state() != TimerEntryState::In {
             return Some(waker);
         }
         // SAFETY: 1. the entry is a member of this wheel, which we hold. 2. The closure accesses
@@ -250,7 +250,7 @@ impl WheelSlots {
         exact: bool,
         wake_list: &mut WakeList,
     ) -> Progress {
-        let now = now_ns >> TICK_BITS;
+        let now = now_ns >> GRANULE_BITS;
         for _ in 0..STEPS {
             if wake_list.is_full() {
                 return Progress::More;
@@ -287,7 +287,7 @@ impl WheelSlots {
     /// Completes a turn, after all that is due was fired.
     fn arrive(&mut self, now_ns: u64) -> Progress {
         self.now_ns = self.now_ns.max(now_ns);
-        self.elapsed = self.elapsed.max(now_ns >> TICK_BITS);
+        self.elapsed = self.elapsed.max(now_ns >> GRANULE_BITS);
         self.put_ahead();
         Progress::Done
     }
@@ -328,20 +328,20 @@ impl WheelSlots {
     }
 
     /// Returns when the wheel must be advanced again. That is not later than the first deadline,
-    /// except by up to a tick where a slot has too many entries to be searched.
+    /// except by up to a granule where a slot has too many entries to be searched.
     pub(super) fn next_expiration(&self, exact: bool) -> Option<u64> {
         if self.first[MOVING].is_some() {
             // There is work left to do now.
-            return Some(self.elapsed << TICK_BITS);
+            return Some(self.elapsed << GRANULE_BITS);
         }
         let mut soonest = None;
         for next in self.next_of_each() {
-            let begin = next.start << TICK_BITS;
+            let begin = next.start << GRANULE_BITS;
             // A slot that begins later holds no earlier deadline.
             if soonest.is_none_or(|soonest| begin < soonest) {
                 let at = match self.first_deadline(next.list, exact) {
                     Some(deadline_ns) => deadline_ns,
-                    None if next.level == 0 => (next.start + 1) << TICK_BITS,
+                    None if next.level == 0 => (next.start + 1) << GRANULE_BITS,
                     None => begin,
                 };
                 soonest = Some(soonest.map_or(at, |soonest: u64| soonest.min(at)));
@@ -392,7 +392,7 @@ impl WheelSlots {
         levels.chain(overflow)
     }
 
-    /// Fires the entries of the present tick's slot that are due.
+    /// Fires the entries of the present granule's slot that are due.
     fn dismiss_due(
         &mut self,
         list: usize,
@@ -487,8 +487,8 @@ impl WheelSlots {
     }
 
     fn list_of(&self, deadline_ns: u64, level: Option<usize>) -> usize {
-        let tick = (deadline_ns >> TICK_BITS).max(self.elapsed);
-        let ahead = tick - self.elapsed;
+        let granule = (deadline_ns >> GRANULE_BITS).max(self.elapsed);
+        let ahead = granule - self.elapsed;
         if ahead >> SPAN_BITS != 0 {
             return OVERFLOW;
         }
@@ -497,7 +497,7 @@ impl WheelSlots {
             let highest = u64::BITS - 1 - (ahead | ((1 << BITS) - 1)).leading_zeros();
             (highest / BITS) as usize
         });
-        let slot = tick >> (level as u32 * BITS);
+        let slot = granule >> (level as u32 * BITS);
         debug_assert!(slot - (self.elapsed >> (level as u32 * BITS)) < SLOTS as u64);
         list(level, slot)
     }

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use super::{Clock, Timer, TimerShutdown, Timers, TimersRef};
 use crate::engine::{prim::lock, wait::test_waker::CountingWaker};
 
-/// A tick of the lowest level.
-const TICK: u64 = 1 << 14;
+/// A granule of the lowest level.
+const GRANULE: u64 = 1 << 14;
 
 type Log = Arc<Mutex<Vec<usize>>>;
 
@@ -68,7 +68,7 @@ fn a_timer_that_is_never_polled_touches_no_wheel() {
 #[test]
 fn one_timer_fires_once_and_exactly_at_its_deadline() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
-    for deadline in [1, TICK, 1_000_000_007, 86_400_000_000_001, 40 * 86_400_000_000_000] {
+    for deadline in [1, GRANULE, 1_000_000_007, 86_400_000_000_001, 40 * 86_400_000_000_000] {
         let armed = armed(&timers_ref, &counter.waker(), deadline);
         assert_eq!(timers.next(0), Some(deadline));
         assert_eq!(timers.fire(0, deadline - 1), 0);
@@ -84,10 +84,10 @@ fn one_timer_fires_once_and_exactly_at_its_deadline() {
 fn within_a_tick_each_fires_at_its_own_time() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let all: Vec<_> =
-        (1..=10).map(|n| armed(&timers_ref, &counter.waker(), 5 * TICK + n * 7)).collect();
+        (1..=10).map(|n| armed(&timers_ref, &counter.waker(), 5 * GRANULE + n * 7)).collect();
     for n in 1..=10 {
-        assert_eq!(timers.next(0), Some(5 * TICK + n * 7));
-        assert_eq!(timers.fire(0, 5 * TICK + n * 7), 1);
+        assert_eq!(timers.next(0), Some(5 * GRANULE + n * 7));
+        assert_eq!(timers.fire(0, 5 * GRANULE + n * 7), 1);
         assert!(all[n as usize - 1].is_fired());
     }
 }
@@ -96,11 +96,11 @@ fn within_a_tick_each_fires_at_its_own_time() {
 fn a_crowded_tick_is_at_most_a_tick_late() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let _all: Vec<_> =
-        (0..1_000).map(|n| armed(&timers_ref, &counter.waker(), 5 * TICK + 1_000 - n)).collect();
-    let early = timers.fire(0, 5 * TICK + 500);
+        (0..1_000).map(|n| armed(&timers_ref, &counter.waker(), 5 * GRANULE + 1_000 - n)).collect();
+    let early = timers.fire(0, 5 * GRANULE + 500);
     assert!(early <= 500, "{early} of 500 were due");
     let next = timers.next(0).unwrap();
-    assert!(next > 5 * TICK + 500 && next <= 6 * TICK, "no look in vain: {next}");
+    assert!(next > 5 * GRANULE + 500 && next <= 6 * GRANULE, "no look in vain: {next}");
     assert_eq!(timers.fire(0, next) + early, 1_000);
     assert_eq!(counter.wake_count(), 1_000);
 }
@@ -108,11 +108,11 @@ fn a_crowded_tick_is_at_most_a_tick_late() {
 #[test]
 fn a_deadline_that_was_passed_is_over_at_once() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
-    let first = armed(&timers_ref, &counter.waker(), 10 * TICK);
-    timers.fire(0, 10 * TICK);
+    let first = armed(&timers_ref, &counter.waker(), 10 * GRANULE);
+    timers.fire(0, 10 * GRANULE);
     assert!(first.is_fired());
     let mut late = timer(&timers_ref);
-    assert!(late.as_mut().poll(&counter.waker(), 10 * TICK, core(0)).is_ready());
+    assert!(late.as_mut().poll(&counter.waker(), 10 * GRANULE, core(0)).is_ready());
     assert!(late.is_fired() && timers.next(0).is_none());
     let mut zero = timer(&timers_ref);
     assert!(zero.as_mut().poll(&counter.waker(), 0, core(1)).is_ready());
@@ -152,19 +152,19 @@ fn a_far_jump_fires_everything_in_order() {
     assert!(lock(&log).is_sorted_by_key(|n| deadline(*n)));
 }
 
-/// A slot of level 2 is 4096 ticks.
+/// A slot of level 2 is 4096 granules.
 #[test]
 fn a_slot_cascaded_early_is_not_cascaded_again_when_it_is_due() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let is_bare = |level| timers.wheels[0].slots.lock().is_bare(level);
-    let deadline = |n: u64| (4096 + n * 7_919 % 4096) * TICK;
+    let deadline = |n: u64| (4096 + n * 7_919 % 4096) * GRANULE;
     let all: Vec<_> =
         (0..1_000).map(|n| armed(&timers_ref, &counter.waker(), deadline(n))).collect();
     let before: Vec<_> =
-        (1..=40).map(|n| armed(&timers_ref, &counter.waker(), n * 100 * TICK)).collect();
+        (1..=40).map(|n| armed(&timers_ref, &counter.waker(), n * 100 * GRANULE)).collect();
     assert!(!is_bare(2));
     for n in 1..=40 {
-        assert_eq!(timers.fire(0, n * 100 * TICK), 1);
+        assert_eq!(timers.fire(0, n * 100 * GRANULE), 1);
     }
     assert!(before.iter().all(|timer| timer.is_fired()));
     assert!(is_bare(2), "it has been put down, some at a time");
@@ -214,9 +214,9 @@ fn a_waker_may_drop_other_timers_and_arm_new_ones() {
     }
     let ((timers, timers_ref), kept) = (timers(), KeptTimers::default());
     let waker = Waker::from(Arc::new(DroppingWaker(kept.clone(), timers_ref.clone())));
-    let all = (0..100).map(|_| armed(&timers_ref, &waker, TICK)).collect();
+    let all = (0..100).map(|_| armed(&timers_ref, &waker, GRANULE)).collect();
     *lock(&kept) = all;
-    timers.fire(0, 2 * TICK);
+    timers.fire(0, 2 * GRANULE);
     assert_eq!(timers.next(0), Some(1 << 40));
     assert_eq!(lock(&kept).len(), 1);
 }
@@ -224,16 +224,16 @@ fn a_waker_may_drop_other_timers_and_arm_new_ones() {
 #[test]
 fn a_reset_timer_wakes_at_its_new_deadline_and_at_once_if_that_has_passed() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
-    let mut timer = armed(&timers_ref, &counter.waker(), 100 * TICK);
-    timer.as_mut().reset(50 * TICK, core(1));
-    assert_eq!((timers.next(0), timers.next(1)), (None, Some(50 * TICK)), "it has moved");
-    timers.fire(1, 60 * TICK);
+    let mut timer = armed(&timers_ref, &counter.waker(), 100 * GRANULE);
+    timer.as_mut().reset(50 * GRANULE, core(1));
+    assert_eq!((timers.next(0), timers.next(1)), (None, Some(50 * GRANULE)), "it has moved");
+    timers.fire(1, 60 * GRANULE);
     assert!(timer.is_fired());
     assert_eq!(counter.wake_count(), 1);
-    timer.as_mut().reset(70 * TICK, core(1));
+    timer.as_mut().reset(70 * GRANULE, core(1));
     assert!(!timer.is_fired());
-    assert!(timer.as_mut().poll(&counter.waker(), 70 * TICK, core(1)).is_pending());
-    timer.as_mut().reset(10 * TICK, core(1));
+    assert!(timer.as_mut().poll(&counter.waker(), 70 * GRANULE, core(1)).is_pending());
+    timer.as_mut().reset(10 * GRANULE, core(1));
     assert!(timer.is_fired());
     assert_eq!((counter.wake_count(), Arc::strong_count(&counter)), (2, 1));
 }
@@ -242,9 +242,9 @@ fn a_reset_timer_wakes_at_its_new_deadline_and_at_once_if_that_has_passed() {
 fn an_unpolled_timer_that_is_reset_fires_all_the_same() {
     let (timers, timers_ref) = timers();
     let mut timer = timer(&timers_ref);
-    timer.as_mut().reset(TICK, outside);
-    assert_eq!(timers.next(timers.outside()), Some(TICK));
-    timers.fire_all(TICK);
+    timer.as_mut().reset(GRANULE, outside);
+    assert_eq!(timers.next(timers.outside()), Some(GRANULE));
+    timers.fire_all(GRANULE);
     assert!(timer.is_fired());
 }
 
@@ -271,7 +271,7 @@ fn the_alarm_is_raised_for_earlier_timers_armed_from_outside() {
 fn after_the_shutdown_all_timers_end() {
     let ((timers, timers_ref), counter) = (timers(), CountingWaker::new());
     let mut all: Vec<_> =
-        (0..100).map(|n| armed(&timers_ref, &counter.waker(), TICK << (n % 45))).collect();
+        (0..100).map(|n| armed(&timers_ref, &counter.waker(), GRANULE << (n % 45))).collect();
     timers.shutdown();
     timers.shutdown();
     assert_eq!((counter.wake_count(), timers.next_of_all()), (100, None));
@@ -290,7 +290,8 @@ fn a_paused_clock_goes_from_timer_to_timer_exactly() {
     timers.clock().pause().unwrap();
     let (timers_ref, counter, start) =
         (Timers::refs(&timers)[0].clone(), CountingWaker::new(), timers.clock().now_ns());
-    // There are more timers in a tick than would be searched otherwise, and one that was cancelled.
+    // There are more timers in a granule than would be searched otherwise, and one that was
+    // cancelled.
     let deadlines: Vec<_> = (0..100).map(|n| start + 100_000_000 - n * 11).collect();
     let all: Vec<_> =
         deadlines.iter().map(|at| armed(&timers_ref, &counter.waker(), *at)).collect();
@@ -368,23 +369,23 @@ proptest! {
                     for wheel in 0..3 {
                         timers.fire(wheel, now);
                         let fired = std::mem::take(&mut *lock(&log));
-                        let mut tick = 0;
+                        let mut granule = 0;
                         for key in fired {
                             let (deadline, timer) = waiting.remove(&key).unwrap();
                             prop_assert!(timer.is_fired());
                             prop_assert!(deadline <= now, "never early");
-                            prop_assert!(deadline / TICK >= tick, "in order");
-                            tick = deadline / TICK;
+                            prop_assert!(deadline / GRANULE >= granule, "in order");
+                            granule = deadline / GRANULE;
                         }
                     }
-                    let late = |deadline: u64| deadline + TICK <= now;
+                    let late = |deadline: u64| deadline + GRANULE <= now;
                     prop_assert!(!waiting.values().any(|(deadline, _)| late(*deadline)));
                 }
             }
             let first = waiting.values().map(|(deadline, _)| *deadline).min();
             prop_assert_eq!(timers.next_of_all().is_some(), first.is_some());
             if let (Some(next), Some(first)) = (timers.next_of_all(), first) {
-                prop_assert!(next < first + TICK, "the wheel is checked in time");
+                prop_assert!(next < first + GRANULE, "the wheel is checked in time");
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The owner's side of a timer: a part of the future that waits.
 //!
-//! A timer is armed when it is polled for the first time, not before: a timeout of a future that is
-//! ready never touches a wheel. It is armed in the wheel of the core that polls it. If it is reset
-//! on another core, it moves to the wheel of that one: it is removed from the old wheel under its
-//! lock, and then inserted into the new one under that one's lock. In between it is in no wheel,
-//! and only its owner knows it.
+//! A timer is armed when it is polled for the first time, not before. (A timeout polls its future
+//! first, so with a future that is ready it never polls a timer.) It is armed in the wheel of the
+//! core that polls it. If it is reset on another core, it moves to the wheel of that one: it is
+//! removed from the old wheel under its lock, and then inserted into the new one under that one's
+//! lock. In between it is in no wheel, and only its owner knows it.
 //!
 //! # Protocol
 //! ```text
@@ -34,8 +34,8 @@ use std::{
 
 use super::{
     Timers, TimersRef,
-    entry::{EntryState, TimerEntry},
     slots::Inserted,
+    timer_entry::{TimerEntry, TimerEntryState},
 };
 use crate::engine::prim::{Arc, weakened};
 
@@ -81,13 +81,13 @@ impl Timer {
     /// Returns whether the timer has fired.
     #[inline]
     pub(crate) fn is_fired(&self) -> bool {
-        self.entry.state() == EntryState::Fired
+        self.entry.state() == TimerEntryState::Fired
     }
 
     /// Returns whether the next poll would arm the timer.
     #[inline]
     pub(crate) fn is_unarmed(&self) -> bool {
-        self.entry.state() == EntryState::Out
+        self.entry.state() == TimerEntryState::Out
     }
 
     /// Marks the timer as fired, because the clock says that its deadline has passed, and wakes its
@@ -114,15 +114,15 @@ impl Timer {
     ) -> Poll<Result<(), TimerShutdown>> {
         let this = self.into_ref();
         match this.entry.state() {
-            EntryState::Out => {
+            TimerEntryState::Out => {
                 let (result, unused) = this.arm(waker.clone(), deadline_ns, current_wheel);
                 drop(unused);
                 result
             }
-            EntryState::In if this.known.get() == Some(identity(waker)) => Poll::Pending,
-            EntryState::In => this.poll_armed(waker),
-            EntryState::Fired => Poll::Ready(Ok(())),
-            EntryState::Ended => Poll::Ready(Err(TimerShutdown)),
+            TimerEntryState::In if this.known.get() == Some(identity(waker)) => Poll::Pending,
+            TimerEntryState::In => this.poll_armed(waker),
+            TimerEntryState::Fired => Poll::Ready(Ok(())),
+            TimerEntryState::Ended => Poll::Ready(Err(TimerShutdown)),
         }
     }
 
@@ -195,8 +195,8 @@ impl Timer {
         let old = unsafe { self.timers_ref.renew(self.wheel.get(), self.entry(), waker) };
         drop(old);
         match self.entry.state() {
-            EntryState::Fired if !weakened!("timer_renew_checks_again") => Poll::Ready(Ok(())),
-            EntryState::Ended => Poll::Ready(Err(TimerShutdown)),
+            TimerEntryState::Fired if !weakened!("timer_renew_checks_again") => Poll::Ready(Ok(())),
+            TimerEntryState::Ended => Poll::Ready(Err(TimerShutdown)),
             _ => Poll::Pending,
         }
     }
@@ -206,10 +206,12 @@ impl Timer {
     #[inline]
     fn take_out(self: Pin<&Self>) -> Option<Waker> {
         let waker = match self.entry.state() {
-            EntryState::Out => return None,
+            TimerEntryState::Out => return None,
             // SAFETY: 1. the entry is ours. 2. This is the wheel in which it was armed.
-            EntryState::In => unsafe { self.timers_ref.remove(self.wheel.get(), self.entry()) },
-            EntryState::Fired | EntryState::Ended => None,
+            TimerEntryState::In => unsafe {
+                self.timers_ref.remove(self.wheel.get(), self.entry())
+            },
+            TimerEntryState::Fired | TimerEntryState::Ended => None,
         };
         self.entry.settle();
         waker

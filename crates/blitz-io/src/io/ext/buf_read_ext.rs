@@ -4,8 +4,8 @@ use std::pin::Pin;
 
 use super::{
     lines::Lines,
+    read_until::{FillBuf, IntoText, ReadLine, ReadUntil},
     split::Split,
-    until::{FillBuf, IntoText, ReadLine, ReadUntil},
 };
 use crate::io::AsyncBufRead;
 

@@ -10,7 +10,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use super::until::poll_until;
+use super::read_until::poll_until;
 use crate::io::AsyncBufRead;
 
 pin_project! {

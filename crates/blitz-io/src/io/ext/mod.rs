@@ -47,19 +47,19 @@ macro_rules! future {
 }
 
 mod read_ext;
-mod reading;
-mod to_end;
+mod read_futures;
+mod read_to_end;
 mod chain;
 mod take;
 mod number;
 
 mod buf_read_ext;
-mod until;
+mod read_until;
 mod lines;
 mod split;
 
 mod write_ext;
-mod writing;
+mod write_futures;
 
 mod seek_ext;
 

@@ -13,8 +13,8 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{
-    reading::{Reached, poll_fill},
-    writing::poll_write_all,
+    read_futures::{Reached, poll_fill},
+    write_futures::poll_write_all,
 };
 use crate::io::{AsyncRead, AsyncWrite, ReadBuf};
 

@@ -5,9 +5,9 @@ use bytes::BufMut;
 use super::{
     chain::Chain,
     number::{Big, Little, ReadNumber},
-    reading::{Read, ReadExact, ReadInto},
+    read_futures::{Read, ReadExact, ReadInto},
+    read_to_end::{ReadToEnd, ReadToString, ReadToVec},
     take::Take,
-    to_end::{ReadToEnd, ReadToString, ReadToVec},
 };
 use crate::io::{AsyncRead, ReadBuf};
 

@@ -6,7 +6,7 @@ use bytes::Buf;
 
 use super::{
     number::{Big, Little, WriteNumber},
-    writing::{Flush, Shutdown, Write, WriteAll, WriteAllBuf, WriteBuf, WriteVectored},
+    write_futures::{Flush, Shutdown, Write, WriteAll, WriteAllBuf, WriteBuf, WriteVectored},
 };
 use crate::io::AsyncWrite;
 

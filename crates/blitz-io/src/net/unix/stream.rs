@@ -82,7 +82,7 @@ impl UnixStream {
     /// let listener = UnixListener::bind(&path)?;
     /// let stream = UnixStream::connect(&path).await?;
     ///
-    /// let error = UnixStream::connect(dir.join("nobody")).await.unwrap_err();
+    /// let error = UnixStream::connect(dir.join("missing")).await.unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// # drop((listener, stream));
     #[doc = example_end!()]

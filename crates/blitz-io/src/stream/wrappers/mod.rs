@@ -6,40 +6,40 @@
 //! for an item is cancel safe.
 
 #[cfg(feature = "sync")]
-mod receivers;
+mod mpsc;
 #[cfg(feature = "sync")]
-mod waiting;
+mod broadcast_watch;
 #[cfg(feature = "time")]
-mod ticks;
+mod interval;
 #[cfg(feature = "net")]
 mod listeners;
 #[cfg(feature = "io-util")]
-mod pieces;
+mod lines;
 #[cfg(any(feature = "fs", all(feature = "signal", unix)))]
-mod entries;
+mod system;
 
-#[cfg(feature = "fs")]
-pub use self::entries::ReadDirStream;
-#[cfg(all(feature = "signal", unix))]
-pub use self::entries::SignalStream;
+#[cfg(feature = "time")]
+pub use self::interval::IntervalStream;
+#[cfg(feature = "io-util")]
+pub use self::lines::{LinesStream, SplitStream};
 #[cfg(feature = "net")]
 pub use self::listeners::TcpListenerStream;
 #[cfg(all(feature = "net", unix))]
 pub use self::listeners::UnixListenerStream;
-#[cfg(feature = "io-util")]
-pub use self::pieces::{LinesStream, SplitStream};
-#[cfg(feature = "time")]
-pub use self::ticks::IntervalStream;
+#[cfg(feature = "fs")]
+pub use self::system::ReadDirStream;
+#[cfg(all(feature = "signal", unix))]
+pub use self::system::SignalStream;
 #[cfg(feature = "sync")]
 pub use self::{
-    receivers::{ReceiverStream, UnboundedReceiverStream},
-    waiting::{BroadcastStream, WatchStream},
+    broadcast_watch::{BroadcastStream, WatchStream},
+    mpsc::{ReceiverStream, UnboundedReceiverStream},
 };
 
 /// Error types of the wrappers.
 #[cfg(feature = "sync")]
 pub mod errors {
-    pub use super::waiting::BroadcastStreamRecvError;
+    pub use super::broadcast_watch::BroadcastStreamRecvError;
 }
 
 /// Implements `AsRef`, `AsMut` and `From` for a wrapper with the field `inner`.

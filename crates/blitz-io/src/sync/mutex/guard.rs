@@ -5,8 +5,8 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use super::{CallSite, Hold, Mutex, Whole};
-use crate::sync::hold::{One, shown_as_its_value};
+use super::{AllPermits, CallSite, Mutex, PermitGuard};
+use crate::sync::permit_guard::{OnePermit, shown_as_its_value};
 
 /// Guard of a locked [`Mutex`], with access to its value; dropping it unlocks the mutex.
 ///
@@ -24,7 +24,7 @@ use crate::sync::hold::{One, shown_as_its_value};
 /// ```
 #[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct MutexGuard<'a, T: ?Sized> {
-    hold: Hold<Whole<&'a Mutex<T>>>,
+    permit: PermitGuard<AllPermits<&'a Mutex<T>>>,
     /// Stands for the borrowed value, so that the guard is `Sync` only if the value is.
     value: PhantomData<&'a mut T>,
 }
@@ -33,7 +33,10 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Creates a guard; the caller must have taken the permit.
     #[inline]
     pub(super) fn new(mutex: &'a Mutex<T>, caller: CallSite) -> Self {
-        Self { hold: Hold::new(Whole(mutex), mutex.name.enter(caller)), value: PhantomData }
+        Self {
+            permit: PermitGuard::new(AllPermits(mutex), mutex.name.enter(caller)),
+            value: PhantomData,
+        }
     }
 
     /// Creates a guard of a component of the value.
@@ -94,8 +97,8 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     }
 
     fn mapped<U: ?Sized>(self, value: *mut U) -> MappedMutexGuard<'a, U> {
-        let hold = self.hold.pass(|Whole(mutex)| One(&mutex.permits));
-        MappedMutexGuard { hold, value, borrow: PhantomData }
+        let permit = self.permit.pass(|AllPermits(mutex)| OnePermit(&mutex.permits));
+        MappedMutexGuard { permit, value, borrow: PhantomData }
     }
 
     /// Returns the mutex that this guard locks.
@@ -113,7 +116,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// ```
     #[inline]
     pub fn mutex(this: &Self) -> &'a Mutex<T> {
-        this.hold.source().0
+        this.permit.source().0
     }
 }
 
@@ -124,7 +127,7 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.source().0.value.with(|value| unsafe { &*value })
+        self.permit.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -133,7 +136,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
+        self.permit.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -159,7 +162,7 @@ shown_as_its_value! { impl['a, T: ?Sized] MutexGuard<'a, T>, T }
 /// ```
 #[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct MappedMutexGuard<'a, T: ?Sized> {
-    hold: Hold<One<'a>>,
+    permit: PermitGuard<OnePermit<'a>>,
     value: *mut T,
     borrow: PhantomData<&'a mut T>,
 }
@@ -192,7 +195,7 @@ impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
         F: FnOnce(&mut T) -> &mut U,
     {
         let value = f(&mut *this) as *mut U;
-        MappedMutexGuard { hold: this.hold, value, borrow: PhantomData }
+        MappedMutexGuard { permit: this.permit, value, borrow: PhantomData }
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -219,7 +222,7 @@ impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match f(&mut *this).map(|value| value as *mut U) {
-            Some(value) => Ok(MappedMutexGuard { hold: this.hold, value, borrow: PhantomData }),
+            Some(value) => Ok(MappedMutexGuard { permit: this.permit, value, borrow: PhantomData }),
             None => Err(this),
         }
     }

@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use super::{CallSite, Hold, Mutex, Whole};
-use crate::sync::hold::shown_as_its_value;
+use super::{AllPermits, CallSite, Mutex, PermitGuard};
+use crate::sync::permit_guard::shown_as_its_value;
 
 /// Owned guard of a locked [`Mutex`] in an [`Arc`]; dropping it unlocks the mutex.
 ///
@@ -28,7 +28,7 @@ use crate::sync::hold::shown_as_its_value;
 /// ```
 #[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct OwnedMutexGuard<T: ?Sized> {
-    hold: Hold<Whole<Arc<Mutex<T>>>>,
+    permit: PermitGuard<AllPermits<Arc<Mutex<T>>>>,
     /// Stands for the value, so that the guard is `Sync` only if the value is. Boxed, because
     /// the guard is `Unpin` even if the value is not.
     value: PhantomData<Box<T>>,
@@ -39,7 +39,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
     #[inline]
     pub(super) fn new(mutex: Arc<Mutex<T>>, caller: CallSite) -> Self {
         let entry = mutex.name.enter(caller);
-        Self { hold: Hold::new(Whole(mutex), entry), value: PhantomData }
+        Self { permit: PermitGuard::new(AllPermits(mutex), entry), value: PhantomData }
     }
 
     /// Creates a guard of a component of the value.
@@ -63,7 +63,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
         F: FnOnce(&mut T) -> &mut U,
     {
         let value = f(&mut *this) as *mut U;
-        OwnedMappedMutexGuard { hold: this.hold, value }
+        OwnedMappedMutexGuard { permit: this.permit, value }
     }
 
     /// Creates a guard of a component of the value, if `f` returns one.
@@ -93,7 +93,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match f(&mut *this).map(|value| value as *mut U) {
-            Some(value) => Ok(OwnedMappedMutexGuard { hold: this.hold, value }),
+            Some(value) => Ok(OwnedMappedMutexGuard { permit: this.permit, value }),
             None => Err(this),
         }
     }
@@ -114,7 +114,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
     /// ```
     #[inline]
     pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
-        &this.hold.source().0
+        &this.permit.source().0
     }
 }
 
@@ -125,7 +125,7 @@ impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.source().0.value.with(|value| unsafe { &*value })
+        self.permit.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -134,7 +134,7 @@ impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds the only permit, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
+        self.permit.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -162,7 +162,7 @@ shown_as_its_value! { impl[T: ?Sized] OwnedMutexGuard<T>, T }
 /// ```
 #[must_use = "if unused, the mutex is unlocked immediately"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
-    hold: Hold<Whole<Arc<Mutex<T>>>>,
+    permit: PermitGuard<AllPermits<Arc<Mutex<T>>>>,
     value: *mut U,
 }
 
@@ -201,7 +201,7 @@ impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
         F: FnOnce(&mut U) -> &mut S,
     {
         let value = f(&mut *this) as *mut S;
-        OwnedMappedMutexGuard { hold: this.hold, value }
+        OwnedMappedMutexGuard { permit: this.permit, value }
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -229,7 +229,7 @@ impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
         F: FnOnce(&mut U) -> Option<&mut S>,
     {
         match f(&mut *this).map(|value| value as *mut S) {
-            Some(value) => Ok(OwnedMappedMutexGuard { hold: this.hold, value }),
+            Some(value) => Ok(OwnedMappedMutexGuard { permit: this.permit, value }),
             None => Err(this),
         }
     }

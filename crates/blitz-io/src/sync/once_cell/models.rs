@@ -105,12 +105,12 @@ fn a_set_against_an_initialiser_leaves_one_value() {
 }
 
 #[test]
-fn a_right_given_to_a_dropped_waiter_is_passed_on() {
+fn an_init_permit_given_to_a_dropped_waiter_is_passed_on() {
     model(|| {
         let cell = cell();
         let ((initialiser, _), (waiting, _)) = (endless(&cell), endless(&cell));
         let dropper = thread::spawn(move || drop(initialiser));
-        // It may have the right to write by now, without having been polled since.
+        // It may have the init permit by now, without having been polled since.
         drop(waiting);
         dropper.join().unwrap();
         assert_eq!(init(&cell, 3), 3);
@@ -134,10 +134,10 @@ fn get_returns_a_whole_value() {
 fn a_waiter_dropped_against_the_end_breaks_nothing() {
     model(|| {
         let cell = cell();
-        let right = cell.gate.claim().expect("it is empty");
+        let permit = cell.init.claim().expect("it is empty");
         let ((first, _), (second, counter)) = (endless(&cell), endless(&cell));
         let dropper = thread::spawn(move || drop(first));
-        cell.fill(right, 1);
+        cell.fill(permit, 1);
         dropper.join().unwrap();
         assert_eq!((counter.wake_count(), block_on(second)), (1, 1));
     });
@@ -148,10 +148,10 @@ fn a_waiter_dropped_against_the_end_breaks_nothing() {
 fn all_waiters_are_dismissed_in_wake_lists() {
     model(|| {
         let cell = cell();
-        let right = cell.gate.claim().expect("it is empty");
+        let permit = cell.init.claim().expect("it is empty");
         let [(first, _), (second, _), (third, _)] = [(); 3].map(|()| endless(&cell));
         let other = thread::spawn(move || (block_on(third), block_on(first)));
-        cell.fill(right, 1);
+        cell.fill(permit, 1);
         assert_eq!(block_on(second), 1);
         assert_eq!(other.join().unwrap(), (1, 1));
     });

@@ -2,8 +2,8 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{CallSite, Hold, Part, RwLock};
-use crate::sync::hold::shown_as_its_value;
+use super::{CallSite, OneShare, PermitGuard, RwLock};
+use crate::sync::permit_guard::shown_as_its_value;
 
 /// Owned read guard of an [`RwLock`] in an [`Arc`]: shared access to the value, or to a
 /// component of it; dropping the guard releases the lock.
@@ -24,7 +24,7 @@ use crate::sync::hold::shown_as_its_value;
 /// ```
 #[must_use = "if unused, the lock is released immediately"]
 pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T> {
-    hold: Hold<Part<Arc<RwLock<T>>>>,
+    permit: PermitGuard<OneShare<Arc<RwLock<T>>>>,
     value: *const U,
 }
 
@@ -49,22 +49,22 @@ impl<T: ?Sized> OwnedRwLockReadGuard<T> {
     #[inline]
     pub(super) fn new(lock: Arc<RwLock<T>>, caller: CallSite) -> Self {
         let entry = lock.name.enter(caller);
-        Self::of(Hold::new(Part(lock), entry))
+        Self::of(PermitGuard::new(OneShare(lock), entry))
     }
 
-    /// Creates a guard of the whole value from the permit in `hold`.
+    /// Creates a guard of the whole value from its permit.
     #[inline]
-    pub(super) fn of(hold: Hold<Part<Arc<RwLock<T>>>>) -> Self {
-        let value = hold.source().0.value.with(|value| value);
-        Self { hold, value }
+    pub(super) fn of(permit: PermitGuard<OneShare<Arc<RwLock<T>>>>) -> Self {
+        let value = permit.source().0.value.with(|value| value);
+        Self { permit, value }
     }
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
-    /// Creates a guard of the component at `value` from the permit in `hold`.
+    /// Creates a guard of the component at `value` from its permit.
     #[inline]
-    pub(super) fn part(hold: Hold<Part<Arc<RwLock<T>>>>, value: *const U) -> Self {
-        Self { hold, value }
+    pub(super) fn part(permit: PermitGuard<OneShare<Arc<RwLock<T>>>>, value: *const U) -> Self {
+        Self { permit, value }
     }
 
     /// Creates a guard of a component of this guard's value.
@@ -87,7 +87,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
         F: FnOnce(&U) -> &V,
     {
         let value = f(&*this) as *const V;
-        OwnedRwLockReadGuard::part(this.hold, value)
+        OwnedRwLockReadGuard::part(this.permit, value)
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -116,7 +116,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
         F: FnOnce(&U) -> Option<&V>,
     {
         match f(&*this).map(|value| value as *const V) {
-            Some(value) => Ok(OwnedRwLockReadGuard::part(this.hold, value)),
+            Some(value) => Ok(OwnedRwLockReadGuard::part(this.permit, value)),
             None => Err(this),
         }
     }
@@ -137,7 +137,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
     /// ```
     #[inline]
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
-        &this.hold.source().0
+        &this.permit.source().0
     }
 }
 

@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use super::{CallSite, Hold, OwnedRwLockReadGuard, Part, RwLock, Whole};
-use crate::sync::hold::shown_as_its_value;
+use super::{AllPermits, CallSite, OneShare, OwnedRwLockReadGuard, PermitGuard, RwLock};
+use crate::sync::permit_guard::shown_as_its_value;
 
 /// Owned write guard of an [`RwLock`] in an [`Arc`]: exclusive access to the value; dropping
 /// the guard releases the lock.
@@ -28,7 +28,7 @@ use crate::sync::hold::shown_as_its_value;
 /// ```
 #[must_use = "if unused, the lock is released immediately"]
 pub struct OwnedRwLockWriteGuard<T: ?Sized> {
-    hold: Hold<Whole<Arc<RwLock<T>>>>,
+    permit: PermitGuard<AllPermits<Arc<RwLock<T>>>>,
 }
 
 impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
@@ -36,7 +36,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     #[inline]
     pub(super) fn new(lock: Arc<RwLock<T>>, caller: CallSite) -> Self {
         let entry = lock.name.enter(caller);
-        Self { hold: Hold::new(Whole(lock), entry) }
+        Self { permit: PermitGuard::new(AllPermits(lock), entry) }
     }
 
     /// Creates a guard of a component of the value.
@@ -59,7 +59,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         F: FnOnce(&mut T) -> &mut U,
     {
         let value = f(&mut *this) as *mut U;
-        OwnedRwLockMappedWriteGuard { hold: this.hold, value }
+        OwnedRwLockMappedWriteGuard { permit: this.permit, value }
     }
 
     /// Creates a guard of a component of the value, if `f` returns one.
@@ -91,7 +91,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         F: FnOnce(&mut T) -> Option<&mut U>,
     {
         match f(&mut *this).map(|value| value as *mut U) {
-            Some(value) => Ok(OwnedRwLockMappedWriteGuard { hold: this.hold, value }),
+            Some(value) => Ok(OwnedRwLockMappedWriteGuard { permit: this.permit, value }),
             None => Err(this),
         }
     }
@@ -191,10 +191,10 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         }
     }
 
-    fn share(self) -> Hold<Part<Arc<RwLock<T>>>> {
-        self.hold.pass(|Whole(lock)| {
+    fn share(self) -> PermitGuard<OneShare<Arc<RwLock<T>>>> {
+        self.permit.pass(|AllPermits(lock)| {
             lock.let_readers_in();
-            Part(lock)
+            OneShare(lock)
         })
     }
 
@@ -214,7 +214,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     /// ```
     #[inline]
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
-        &this.hold.source().0
+        &this.permit.source().0
     }
 }
 
@@ -225,7 +225,7 @@ impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.source().0.value.with(|value| unsafe { &*value })
+        self.permit.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -234,7 +234,7 @@ impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
+        self.permit.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -262,7 +262,7 @@ shown_as_its_value! { impl[T: ?Sized] OwnedRwLockWriteGuard<T>, T }
 /// ```
 #[must_use = "if unused, the lock is released immediately"]
 pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T> {
-    hold: Hold<Whole<Arc<RwLock<T>>>>,
+    permit: PermitGuard<AllPermits<Arc<RwLock<T>>>>,
     value: *mut U,
 }
 
@@ -305,7 +305,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
         F: FnOnce(&mut U) -> &mut V,
     {
         let value = f(&mut *this) as *mut V;
-        OwnedRwLockMappedWriteGuard { hold: this.hold, value }
+        OwnedRwLockMappedWriteGuard { permit: this.permit, value }
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -335,7 +335,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
         F: FnOnce(&mut U) -> Option<&mut V>,
     {
         match f(&mut *this).map(|value| value as *mut V) {
-            Some(value) => Ok(OwnedRwLockMappedWriteGuard { hold: this.hold, value }),
+            Some(value) => Ok(OwnedRwLockMappedWriteGuard { permit: this.permit, value }),
             None => Err(this),
         }
     }
@@ -356,7 +356,7 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
     /// ```
     #[inline]
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
-        &this.hold.source().0
+        &this.permit.source().0
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::{marker::PhantomData, ops::Deref};
 
-use super::{CallSite, Hold, RwLock, Shared};
-use crate::sync::hold::shown_as_its_value;
+use super::{CallSite, PermitGuard, RwLock, Shared};
+use crate::sync::permit_guard::shown_as_its_value;
 
 /// Read guard of an [`RwLock`]: shared access to the value, or to a component of it; dropping
 /// the guard releases the lock.
@@ -21,7 +21,7 @@ use crate::sync::hold::shown_as_its_value;
 /// ```
 #[must_use = "if unused, the lock is released immediately"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    hold: Hold<Shared<'a>>,
+    permit: PermitGuard<Shared<'a>>,
     value: *const T,
     borrow: PhantomData<&'a T>,
 }
@@ -36,19 +36,19 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     /// Creates a guard; the caller must have taken a permit.
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>, caller: CallSite) -> Self {
-        Self::of(lock, Hold::new(Shared(&lock.permits), lock.name.enter(caller)))
+        Self::of(lock, PermitGuard::new(Shared(&lock.permits), lock.name.enter(caller)))
     }
 
-    /// Creates a guard of the whole value from the permit in `hold`.
+    /// Creates a guard of the whole value from its permit.
     #[inline]
-    pub(super) fn of(lock: &'a RwLock<T>, hold: Hold<Shared<'a>>) -> Self {
-        Self::part(hold, lock.value.with(|value| value))
+    pub(super) fn of(lock: &'a RwLock<T>, permit: PermitGuard<Shared<'a>>) -> Self {
+        Self::part(permit, lock.value.with(|value| value))
     }
 
-    /// Creates a guard of the component at `value` from the permit in `hold`.
+    /// Creates a guard of the component at `value` from its permit.
     #[inline]
-    pub(super) fn part(hold: Hold<Shared<'a>>, value: *const T) -> Self {
-        Self { hold, value, borrow: PhantomData }
+    pub(super) fn part(permit: PermitGuard<Shared<'a>>, value: *const T) -> Self {
+        Self { permit, value, borrow: PhantomData }
     }
 
     /// Creates a guard of a component of this guard's value.
@@ -70,7 +70,7 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
         F: FnOnce(&T) -> &U,
     {
         let value = f(&*this) as *const U;
-        RwLockReadGuard::part(this.hold, value)
+        RwLockReadGuard::part(this.permit, value)
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -97,7 +97,7 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
         F: FnOnce(&T) -> Option<&U>,
     {
         match f(&*this).map(|value| value as *const U) {
-            Some(value) => Ok(RwLockReadGuard::part(this.hold, value)),
+            Some(value) => Ok(RwLockReadGuard::part(this.permit, value)),
             None => Err(this),
         }
     }

@@ -5,8 +5,10 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use super::{CallSite, Hold, Lock, Many, RwLock, RwLockReadGuard, Shared, Whole};
-use crate::sync::hold::shown_as_its_value;
+use super::{
+    AllPermits, CallSite, Lock, PermitGuard, RwLock, RwLockReadGuard, Shared, SomePermits,
+};
+use crate::sync::permit_guard::shown_as_its_value;
 
 /// Write guard of an [`RwLock`]: exclusive access to the value; dropping the guard releases
 /// the lock.
@@ -25,7 +27,7 @@ use crate::sync::hold::shown_as_its_value;
 /// ```
 #[must_use = "if unused, the lock is released immediately"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
-    hold: Hold<Whole<&'a RwLock<T>>>,
+    permit: PermitGuard<AllPermits<&'a RwLock<T>>>,
     borrow: PhantomData<&'a mut T>,
 }
 
@@ -33,7 +35,10 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// Creates a guard; the caller must have taken all permits.
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>, caller: CallSite) -> Self {
-        Self { hold: Hold::new(Whole(lock), lock.name.enter(caller)), borrow: PhantomData }
+        Self {
+            permit: PermitGuard::new(AllPermits(lock), lock.name.enter(caller)),
+            borrow: PhantomData,
+        }
     }
 
     /// Creates a guard of a component of the value.
@@ -109,8 +114,8 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     }
 
     fn mapped<U: ?Sized>(self, value: *mut U) -> RwLockMappedWriteGuard<'a, U> {
-        let hold = self.hold.pass(|Whole(lock)| Many(&lock.permits, lock.whole()));
-        RwLockMappedWriteGuard { hold, value, borrow: PhantomData }
+        let permit = self.permit.pass(|AllPermits(lock)| SomePermits(&lock.permits, lock.whole()));
+        RwLockMappedWriteGuard { permit, value, borrow: PhantomData }
     }
 
     /// Downgrades to a read guard, without letting another writer in between.
@@ -131,7 +136,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// ```
     #[inline]
     pub fn downgrade(self) -> RwLockReadGuard<'a, T> {
-        let lock = self.hold.source().0;
+        let lock = self.permit.source().0;
         RwLockReadGuard::of(lock, self.share())
     }
 
@@ -189,8 +194,8 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         }
     }
 
-    fn share(self) -> Hold<Shared<'a>> {
-        self.hold.pass(|Whole(lock)| {
+    fn share(self) -> PermitGuard<Shared<'a>> {
+        self.permit.pass(|AllPermits(lock)| {
             lock.let_readers_in();
             Shared(&lock.permits)
         })
@@ -204,7 +209,7 @@ impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // borrowed for the lifetime of the result.
-        self.hold.source().0.value.with(|value| unsafe { &*value })
+        self.permit.source().0.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -213,7 +218,7 @@ impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard holds all permits, so no other guard exists, and this one stays
         // exclusively borrowed for the lifetime of the result.
-        self.hold.source().0.value.with_mut(|value| unsafe { &mut *value })
+        self.permit.source().0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -240,7 +245,7 @@ shown_as_its_value! { impl['a, T: ?Sized] RwLockWriteGuard<'a, T>, T }
 /// ```
 #[must_use = "if unused, the lock is released immediately"]
 pub struct RwLockMappedWriteGuard<'a, T: ?Sized> {
-    hold: Hold<Many<'a>>,
+    permit: PermitGuard<SomePermits<'a>>,
     value: *mut T,
     borrow: PhantomData<&'a mut T>,
 }
@@ -272,7 +277,7 @@ impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
         F: FnOnce(&mut T) -> &mut U,
     {
         let value = f(&mut *this) as *mut U;
-        RwLockMappedWriteGuard { hold: this.hold, value, borrow: PhantomData }
+        RwLockMappedWriteGuard { permit: this.permit, value, borrow: PhantomData }
     }
 
     /// Creates a guard of a component of this guard's value, if `f` returns one.
@@ -302,7 +307,7 @@ impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
     {
         match f(&mut *this).map(|value| value as *mut U) {
             Some(value) => {
-                Ok(RwLockMappedWriteGuard { hold: this.hold, value, borrow: PhantomData })
+                Ok(RwLockMappedWriteGuard { permit: this.permit, value, borrow: PhantomData })
             }
             None => Err(this),
         }

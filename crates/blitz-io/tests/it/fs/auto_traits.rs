@@ -1,4 +1,4 @@
-//! Which types and futures are `Send` and `Sync`: all of them, as in Tokio.
+//! Tests that all types and futures of `fs` are `Send` and `Sync`, as in Tokio.
 
 use std::{fs::Permissions, path::PathBuf, time::SystemTime};
 

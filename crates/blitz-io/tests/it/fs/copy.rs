@@ -1,17 +1,19 @@
-//! Copies. The unit tests cover each method of copying, and `forced` forces each of them.
+//! Tests `fs::copy`. The unit tests cover each method of copying, and `forced_methods` forces each
+//! of them.
 
 use std::io::ErrorKind;
 
 use blitz_io::fs;
 
-use crate::{
-    fs::place::{content, file, folder, on_all, one_thread},
-    watch,
+use crate::support::{
+    runtimes::one_thread,
+    temp_files::{content, file, folder, on_all_kinds_in_folder},
+    watchdog,
 };
 
 #[test]
 fn a_copy_is_like_its_source() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         for size in [0, 1, 70_000, 5_000_000] {
             let (from, to) = (file(&dir, size), dir.join("copy"));
             assert_eq!(fs::copy(&from, &to).await?, size as u64);
@@ -26,7 +28,7 @@ fn a_copy_is_like_its_source() {
 fn a_copy_of_a_file_with_holes_reads_the_same() {
     use std::os::unix::fs::FileExt;
 
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let (from, to) = (dir.join("holes"), dir.join("copy"));
         let holes = std::fs::File::create(&from)?;
         holes.set_len(3 << 20)?;
@@ -39,7 +41,7 @@ fn a_copy_of_a_file_with_holes_reads_the_same() {
 
 #[test]
 fn a_copy_that_fails_returns_an_error() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let from = file(&dir, 3);
         let error = fs::copy(&from, dir.join("no/such")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -58,7 +60,7 @@ fn a_copy_that_fails_returns_an_error() {
 /// The copy's modification time is updated even if the file was empty before and after.
 #[test]
 fn a_copy_of_nothing_onto_nothing_is_a_change_all_the_same() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let (from, to) = (dir.path().join("from"), dir.path().join("to"));
     std::fs::write(&from, "").unwrap();

@@ -1,12 +1,13 @@
-//! Errors are those of the operating system, with the kind and the number that std reports.
+//! Tests that errors of `fs` are those of the operating system, with the kind and the number that
+//! std reports.
 
 use std::{fs as std_fs, io};
 
 use blitz_io::fs::{self, File};
 
 #[cfg(unix)]
-use crate::fs::place::file;
-use crate::fs::place::on_all;
+use crate::support::temp_files::file;
+use crate::support::temp_files::on_all_kinds_in_folder;
 
 /// Asserts that both results are errors, with the same kind and number.
 #[track_caller]
@@ -19,7 +20,7 @@ fn like<T, U>(result: io::Result<T>, std: io::Result<U>) {
 
 #[test]
 fn everything_that_takes_a_path_fails_with_the_systems_number() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let none = &*dir.join("none");
         like(fs::read(none).await, std_fs::read(none));
         like(fs::read_to_string(none).await, std_fs::read_to_string(none));
@@ -50,7 +51,7 @@ fn everything_that_takes_a_path_fails_with_the_systems_number() {
 #[cfg(unix)]
 #[test]
 fn errors_have_the_same_number_as_those_of_std() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 1);
         like(fs::create_dir_all(path.join("x")).await, std_fs::create_dir_all(path.join("x")));
         like(fs::try_exists(path.join("x")).await, std_fs::exists(path.join("x")));
@@ -75,7 +76,7 @@ fn errors_have_the_same_number_as_those_of_std() {
 #[cfg(unix)]
 #[test]
 fn a_directory_is_no_file() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         like(fs::read(&dir).await, std_fs::read(&dir));
         like(File::create(&dir).await, std_fs::File::create(&dir));
         like(fs::write(&dir, "x").await, std_fs::write(&dir, "x"));
@@ -91,7 +92,7 @@ fn a_directory_is_no_file() {
 #[cfg(unix)]
 #[test]
 fn zeros_in_a_path_are_refused() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = &*dir.join("a\0b");
         for error in [
             fs::read(path).await.unwrap_err(),
@@ -114,7 +115,7 @@ fn zeros_in_a_path_are_refused() {
 #[cfg(unix)]
 #[test]
 fn names_that_are_too_long_are_refused() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("x".repeat(300));
         let error = fs::read(&path).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidFilename, "{error}");

@@ -1,4 +1,4 @@
-//! A full disk, a directory that is read-only, and a directory that vanishes.
+//! Tests files on a full disk, in a read-only directory and in a directory that vanishes.
 
 use std::{ffi::CString, io::ErrorKind, os::unix::ffi::OsStrExt, path::Path};
 
@@ -7,10 +7,11 @@ use blitz_io::{
     io::AsyncWriteExt,
 };
 
-use crate::{
+use crate::support::{
     child,
-    fs::place::{content, file, folder, on_all, one_thread},
-    watch,
+    runtimes::one_thread,
+    temp_files::{content, file, folder, on_all_kinds_in_folder},
+    watchdog,
 };
 
 /// Mounts a file system of one mebibyte at `at`, in a mount namespace of this process. Returns
@@ -44,7 +45,7 @@ fn unmount(at: &Path) {
 fn a_full_disk_is_reported() {
     const NAME: &str = "fs::faults::a_full_disk_is_reported";
     if child::role().is_none() {
-        let _watch = watch::begin();
+        let _watch = watchdog::start();
         child::succeed(&mut child::command(NAME, "mounts"));
         return;
     }
@@ -93,7 +94,7 @@ fn a_full_disk_is_reported() {
 fn a_read_only_file_system_is_reported() {
     const NAME: &str = "fs::faults::a_read_only_file_system_is_reported";
     if child::role().is_none() {
-        let _watch = watch::begin();
+        let _watch = watchdog::start();
         child::succeed(&mut child::command(NAME, "mounts"));
         return;
     }
@@ -119,7 +120,7 @@ fn a_read_only_file_system_is_reported() {
 fn operations_without_permission_return_an_error() {
     use std::os::unix::fs::PermissionsExt;
 
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 3);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o0))?;
         std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o500))?;
@@ -142,7 +143,7 @@ fn operations_without_permission_return_an_error() {
 
 #[test]
 fn a_folder_that_vanishes_takes_its_names_and_not_its_open_files() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let sub = dir.join("sub");
         fs::create_dir(&sub).await?;
         let path = file(&sub, 1000);

@@ -1,4 +1,4 @@
-//! An open file: reading, writing, seeking, and which operation waits for which.
+//! Tests `File`: reading, writing, seeking, and which operation waits for which.
 
 use std::{
     future::poll_fn,
@@ -12,15 +12,16 @@ use blitz_io::{
     io::{AsyncRead, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWrite, AsyncWriteExt, ReadBuf},
 };
 
-use crate::{
-    by_hand,
-    fs::place::{content, file, on_all, one_for_blocking},
-    watch,
+use crate::support::{
+    manual_poll,
+    runtimes::one_blocking_thread,
+    temp_files::{content, file, on_all_kinds_in_folder},
+    watchdog,
 };
 
 #[test]
 fn a_file_is_read_to_its_end_in_pieces_of_any_size() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 300_000);
         for piece in [1000, 4096, 65_537, 300_000, 1_000_000] {
             let mut file = File::open(&path).await?;
@@ -41,7 +42,7 @@ fn a_file_is_read_to_its_end_in_pieces_of_any_size() {
 
 #[test]
 fn reads_writes_and_seeks_take_turns_at_one_cursor() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let mut file = OpenOptions::new().read(true).write(true).create(true).open(&path).await?;
         file.write_all(b"0123456789").await?;
@@ -66,7 +67,7 @@ fn reads_writes_and_seeks_take_turns_at_one_cursor() {
 
 #[test]
 fn a_read_that_was_given_up_loses_nothing() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 1000);
         let mut file = File::open(&path).await?;
         let mut all = Vec::new();
@@ -101,8 +102,8 @@ fn a_read_that_was_given_up_loses_nothing() {
 fn bytes_of_a_dropped_read_come_first() {
     use std::os::fd::OwnedFd;
 
-    let _watch = watch::begin();
-    let runtime = one_for_blocking();
+    let _watch = watchdog::start();
+    let runtime = one_blocking_thread();
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut file = File::from(OwnedFd::from(reader));
     runtime.block_on(async {
@@ -127,10 +128,10 @@ fn bytes_of_a_dropped_read_come_first() {
 #[test]
 fn read_ahead_does_not_move_writes_and_seeks() {
     if std::env::var_os("BLITZ_FS_INLINE").is_none_or(|way| way != "never") {
-        // Only a blocking thread reads ahead, and only `forced` makes reads use one always.
+        // Only a blocking thread reads ahead, and only `forced_methods` makes reads use one always.
         return;
     }
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         for next in 0..4 {
             let path = dir.join("file");
             fs::write(&path, "0123456789").await?;
@@ -173,7 +174,7 @@ fn read_ahead_does_not_move_writes_and_seeks() {
 
 #[test]
 fn the_largest_step_can_be_set() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 100);
         let mut file = File::open(&path).await?;
         file.set_max_buf_size(7);
@@ -194,14 +195,14 @@ fn the_largest_step_can_be_set() {
 #[test]
 #[should_panic(expected = "`max_buf_size` must be greater than 0")]
 fn a_step_of_nothing_is_refused() {
-    let dir = crate::fs::place::folder();
+    let dir = crate::support::temp_files::folder();
     let std = std::fs::File::create(dir.path().join("file")).unwrap();
     File::from_std(std).set_max_buf_size(0);
 }
 
 #[test]
 fn clones_have_one_cursor() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 100);
         let mut one = File::open(&path).await?;
         let mut two = one.try_clone().await?;
@@ -222,7 +223,7 @@ fn clones_have_one_cursor() {
 
 #[test]
 fn clones_that_write_at_once_lose_no_byte() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let file = File::create(&path).await?;
         let mut tasks = Vec::new();
@@ -249,11 +250,11 @@ fn clones_that_write_at_once_lose_no_byte() {
 
 #[test]
 fn a_file_that_is_dropped_is_still_written() {
-    let _watch = watch::begin();
-    let dir = crate::fs::place::folder();
+    let _watch = watchdog::start();
+    let dir = crate::support::temp_files::folder();
     for size in [1, 100_000, 2 << 20] {
         let path = dir.path().join("file");
-        let runtime = one_for_blocking();
+        let runtime = one_blocking_thread();
         runtime.block_on(async {
             let mut file = File::create(&path).await.unwrap();
             file.write_all(&content(size)).await.unwrap();
@@ -265,7 +266,7 @@ fn a_file_that_is_dropped_is_still_written() {
 
 #[test]
 fn set_len_waits_for_writes_and_so_do_the_others() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let mut file = File::create(&path).await?;
         file.write_all(&content(1 << 20)).await?;
@@ -290,7 +291,7 @@ fn set_len_waits_for_writes_and_so_do_the_others() {
 
 #[test]
 fn permissions_and_times_can_be_set() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 3);
         let file = File::open(&path).await?;
         let mut permissions = file.metadata().await?.permissions();
@@ -306,7 +307,7 @@ fn permissions_and_times_can_be_set() {
 
 #[test]
 fn a_file_goes_to_std_and_back() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let mut file = File::create(&path).await?;
         file.write_all(b"hello").await?;
@@ -324,10 +325,10 @@ fn a_file_goes_to_std_and_back() {
 
 #[test]
 fn a_file_that_is_busy_is_not_given_to_std_at_once() {
-    let _watch = watch::begin();
-    let dir = crate::fs::place::folder();
+    let _watch = watchdog::start();
+    let dir = crate::support::temp_files::folder();
     let (open, gate) = std::sync::mpsc::channel::<()>();
-    one_for_blocking().block_on(async {
+    one_blocking_thread().block_on(async {
         let mut file = File::create(dir.path().join("file")).await.unwrap();
         // The only blocking thread is busy, so the write does not start.
         let blocked = blitz_io::task::spawn_blocking(move || gate.recv());
@@ -342,10 +343,10 @@ fn a_file_that_is_busy_is_not_given_to_std_at_once() {
 
 #[test]
 fn a_seek_while_another_operation_is_under_way_is_refused() {
-    let _watch = watch::begin();
-    let dir = crate::fs::place::folder();
+    let _watch = watchdog::start();
+    let dir = crate::support::temp_files::folder();
     let (open, gate) = std::sync::mpsc::channel::<()>();
-    one_for_blocking().block_on(async {
+    one_blocking_thread().block_on(async {
         let mut file = File::create(dir.path().join("file")).await.unwrap();
         let blocked = blitz_io::task::spawn_blocking(move || gate.recv());
         file.write_all(b"x").await.unwrap();
@@ -359,10 +360,10 @@ fn a_seek_while_another_operation_is_under_way_is_refused() {
 
 #[test]
 fn reading_yields_to_other_tasks() {
-    let _watch = watch::begin();
-    let dir = crate::fs::place::folder();
+    let _watch = watchdog::start();
+    let dir = crate::support::temp_files::folder();
     let path = file(dir.path(), 4096);
-    one_for_blocking().block_on(async {
+    one_blocking_thread().block_on(async {
         let endless = blitz_io::spawn(async move {
             let mut file = File::open(&path).await.unwrap();
             loop {
@@ -384,10 +385,10 @@ fn reading_yields_to_other_tasks() {
 
 #[test]
 fn an_empty_read_and_an_empty_write_do_nothing() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 3);
         let mut file = File::options().read(true).write(true).open(&path).await?;
-        assert_eq!(by_hand::now(file.read(&mut []))?, 0);
+        assert_eq!(manual_poll::now(file.read(&mut []))?, 0);
         assert_eq!(file.write(&[]).await?, 0);
         file.flush().await?;
         assert!(file.is_write_vectored());
@@ -398,7 +399,7 @@ fn an_empty_read_and_an_empty_write_do_nothing() {
 
 #[test]
 fn a_file_can_be_shut_down_by_the_trait() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let mut file = File::create(&path).await?;
         file.write_all(b"x").await?;

@@ -1,5 +1,5 @@
-//! Misuse that happens in real programs: futures that are dropped, leaked or polled elsewhere, and
-//! runtimes that end first.
+//! Tests misuse of `fs` that happens in real programs: futures that are dropped, leaked or polled
+//! elsewhere, and runtimes that end first.
 
 use std::{
     future::Future,
@@ -17,11 +17,12 @@ use blitz_io::{
     task::LocalSet,
 };
 
-use crate::{
-    by_hand,
-    caught::panic_of,
-    fs::place::{content, file, folder, one_for_blocking, one_thread, workers},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    manual_poll,
+    runtimes::{one_blocking_thread, one_thread, workers_with_drivers},
+    temp_files::{content, file, folder},
+    watchdog,
 };
 
 type Operation = Pin<Box<dyn Future<Output = ()>>>;
@@ -123,8 +124,8 @@ fn poll_times(future: Pin<&mut dyn Future<Output = ()>>, times: usize) -> bool {
 
 #[test]
 fn every_future_can_be_dropped_after_any_poll() {
-    let _watch = watch::begin();
-    for runtime in [one_thread(), workers(2)] {
+    let _watch = watchdog::start();
+    for runtime in [one_thread(), workers_with_drivers(2)] {
         let _entered = runtime.enter();
         for polls in [0, 1, 2, 5, 20] {
             let dir = folder();
@@ -137,8 +138,8 @@ fn every_future_can_be_dropped_after_any_poll() {
 
 #[test]
 fn every_future_can_be_forgotten_after_any_poll() {
-    let _watch = watch::begin();
-    for runtime in [one_thread(), workers(2)] {
+    let _watch = watchdog::start();
+    for runtime in [one_thread(), workers_with_drivers(2)] {
         let entered = runtime.enter();
         for polls in [0, 1, 3] {
             let dir = folder();
@@ -155,8 +156,8 @@ fn every_future_can_be_forgotten_after_any_poll() {
 
 #[test]
 fn every_operation_ends_on_every_kind_of_runtime() {
-    let _watch = watch::begin();
-    for runtime in [one_thread(), workers(1), workers(3)] {
+    let _watch = watchdog::start();
+    for runtime in [one_thread(), workers_with_drivers(1), workers_with_drivers(3)] {
         let dir = folder();
         for (_, future) in operations(dir.path()) {
             runtime.block_on(future);
@@ -174,27 +175,27 @@ fn every_operation_ends_on_every_kind_of_runtime() {
 
 #[test]
 fn every_operation_panics_without_a_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // The file system is known, so that nothing depends on the page cache.
     let dir = folder();
     one_thread().block_on(async { drop(fs::read(file(dir.path(), 10)).await) });
     for (name, future) in operations(dir.path()) {
         // No operation is pending, so this future has nothing to wait for.
         if name == "into_std" {
-            by_hand::now(future);
+            manual_poll::now(future);
             continue;
         }
-        let text = panic_of(|| by_hand::now(future)).message;
+        let text = panic_of(|| manual_poll::now(future)).message;
         assert!(text.contains("there is no reactor running"), "{name}: {text}");
     }
     let std = std::fs::File::open(dir.path().join("file-10")).unwrap();
     let mut file = File::from_std(std);
     for _ in 0..2 {
-        let text = panic_of(|| by_hand::now(file.read(&mut [0; 4]))).message;
+        let text = panic_of(|| manual_poll::now(file.read(&mut [0; 4]))).message;
         assert!(text.contains("there is no reactor running"), "{text}");
-        let text = panic_of(|| by_hand::now(file.seek(SeekFrom::Start(0)))).message;
+        let text = panic_of(|| manual_poll::now(file.seek(SeekFrom::Start(0)))).message;
         assert!(text.contains("there is no reactor running"), "{text}");
-        let text = panic_of(|| by_hand::now(file.write(b"x"))).message;
+        let text = panic_of(|| manual_poll::now(file.write(b"x"))).message;
         assert!(text.contains("there is no reactor running"), "{text}");
     }
     // The file can be used as before.
@@ -202,7 +203,7 @@ fn every_operation_panics_without_a_runtime() {
 }
 
 fn ended() -> Handle {
-    let runtime = workers(1);
+    let runtime = workers_with_drivers(1);
     let handle = runtime.handle().clone();
     runtime.shutdown_background();
     handle
@@ -210,7 +211,7 @@ fn ended() -> Handle {
 
 #[test]
 fn after_the_end_of_the_runtime_operations_end_with_an_error_or_their_result() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let handle = ended();
     let _entered = handle.enter();
     let dir = folder();
@@ -221,33 +222,33 @@ fn after_the_end_of_the_runtime_operations_end_with_an_error_or_their_result() {
     let path = file(dir.path(), 100);
     one_thread().block_on(async { fs::read(&path).await.unwrap() });
     for error in [
-        by_hand::now(fs::read(&path)).unwrap_err(),
-        by_hand::now(fs::read_to_string(&path)).unwrap_err(),
-        by_hand::now(File::open(&path)).unwrap_err(),
-        by_hand::now(File::create(&path)).unwrap_err(),
-        by_hand::now(fs::metadata(&path)).unwrap_err(),
+        manual_poll::now(fs::read(&path)).unwrap_err(),
+        manual_poll::now(fs::read_to_string(&path)).unwrap_err(),
+        manual_poll::now(File::open(&path)).unwrap_err(),
+        manual_poll::now(File::create(&path)).unwrap_err(),
+        manual_poll::now(fs::metadata(&path)).unwrap_err(),
     ] {
         assert_eq!(error.kind(), std::io::ErrorKind::Other);
         assert_eq!(error.get_ref().unwrap().to_string(), "background task failed");
     }
     let mut opened = one_thread().block_on(File::open(&path)).unwrap();
-    by_hand::now(opened.read(&mut [0; 4])).unwrap_err();
-    by_hand::now(opened.seek(SeekFrom::Start(3))).unwrap_err();
-    by_hand::now(opened.metadata()).unwrap_err();
-    by_hand::now(opened.try_clone()).unwrap_err();
+    manual_poll::now(opened.read(&mut [0; 4])).unwrap_err();
+    manual_poll::now(opened.seek(SeekFrom::Start(3))).unwrap_err();
+    manual_poll::now(opened.metadata()).unwrap_err();
+    manual_poll::now(opened.try_clone()).unwrap_err();
     assert!(!dir.path().join("created").exists());
-    let error = by_hand::now(fs::write(dir.path().join("late"), "x")).unwrap_err();
+    let error = manual_poll::now(fs::write(dir.path().join("late"), "x")).unwrap_err();
     assert_eq!(error.to_string(), "background task failed");
     let mut options = std::fs::OpenOptions::new();
     let std = options.write(true).create(true).truncate(true).open(dir.path().join("w")).unwrap();
     let mut file = File::from_std(std);
     for _ in 0..2 {
-        let error = by_hand::now(file.write(b"x")).unwrap_err();
+        let error = manual_poll::now(file.write(b"x")).unwrap_err();
         assert_eq!(error.to_string(), "background task failed");
-        by_hand::now(file.flush()).unwrap();
+        manual_poll::now(file.flush()).unwrap();
     }
     // The buffer is returned even so.
-    let (result, buf) = by_hand::now(file.write_at_owned(vec![1, 2], 0));
+    let (result, buf) = manual_poll::now(file.write_at_owned(vec![1, 2], 0));
     assert!(result.is_err());
     assert_eq!(buf, [1, 2]);
     drop(file);
@@ -258,11 +259,11 @@ fn after_the_end_of_the_runtime_operations_end_with_an_error_or_their_result() {
 /// queued.
 #[test]
 fn a_write_that_was_taken_is_made_also_if_the_runtime_ends_first() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = dir.path().join("file");
     let (open, gate) = channel::<()>();
-    let runtime = one_for_blocking();
+    let runtime = one_blocking_thread();
     let file = runtime.block_on(async {
         let mut file = File::create(&path).await.unwrap();
         drop(blitz_io::task::spawn_blocking(move || gate.recv()));
@@ -272,7 +273,7 @@ fn a_write_that_was_taken_is_made_also_if_the_runtime_ends_first() {
     assert_eq!(std::fs::read(&path).unwrap(), b"");
     runtime.shutdown_background();
     drop(open);
-    watch::until(|| std::fs::read(&path).unwrap() == b"last words");
+    watchdog::until(|| std::fs::read(&path).unwrap() == b"last words");
     // The file can be used on another runtime.
     let mut file = file;
     one_thread().block_on(async {
@@ -285,20 +286,20 @@ fn a_write_that_was_taken_is_made_also_if_the_runtime_ends_first() {
 
 #[test]
 fn a_read_that_was_queued_before_the_end_is_made_and_the_file_goes_on_elsewhere() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (reader, writer) = std::io::pipe().unwrap();
     #[cfg(unix)]
     let mut file = File::from(std::os::fd::OwnedFd::from(reader));
     #[cfg(windows)]
     let mut file = File::from(std::os::windows::io::OwnedHandle::from(reader));
     let (open, gate) = channel::<()>();
-    let runtime = one_for_blocking();
+    let runtime = one_blocking_thread();
     let mut buf = [0; 4];
     {
         let _entered = runtime.enter();
         drop(blitz_io::task::spawn_blocking(move || gate.recv()));
         let mut read = pin!(file.read(&mut buf));
-        assert!(by_hand::poll(read.as_mut()).is_pending());
+        assert!(manual_poll::poll_once(&mut read).is_pending());
     }
     runtime.shutdown_background();
     drop(open);
@@ -313,10 +314,10 @@ fn a_read_that_was_queued_before_the_end_is_made_and_the_file_goes_on_elsewhere(
 
 #[test]
 fn tasks_with_files_are_aborted_at_any_moment() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 100_000);
-    let runtime = workers(2);
+    let runtime = workers_with_drivers(2);
     runtime.block_on(async {
         for round in 0..200 {
             let path = path.clone();
@@ -343,13 +344,13 @@ fn tasks_with_files_are_aborted_at_any_moment() {
 
 #[test]
 fn a_file_moves_between_runtimes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = dir.path().join("file");
     let mut file = one_thread().block_on(File::create(&path)).unwrap();
     for round in 0..5u8 {
         // The runtime ends while the write is pending.
-        file = workers(1).block_on(async move {
+        file = workers_with_drivers(1).block_on(async move {
             file.write_all(&[round; 10]).await.unwrap();
             file
         });
@@ -362,9 +363,9 @@ fn a_file_moves_between_runtimes() {
 
 #[test]
 fn threads_may_wait_for_a_file_by_reference() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
-    let runtime = workers(2);
+    let runtime = workers_with_drivers(2);
     let file = runtime.block_on(File::create(dir.path().join("file"))).unwrap();
     let file = std::sync::Arc::new(file);
     std::thread::scope(|scope| {

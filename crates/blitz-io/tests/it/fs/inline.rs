@@ -1,4 +1,4 @@
-//! Which operations need a blocking thread and which do not: a runtime counts the threads that it
+//! Tests which operations of `fs` need a blocking thread, by counting the threads that a runtime
 //! has started.
 
 use std::{
@@ -18,9 +18,10 @@ use blitz_io::{
     runtime::Runtime,
 };
 
-use crate::{
-    fs::place::{content, file, folder, one_thread, workers_as_they_are},
-    watch,
+use crate::support::{
+    runtimes::{one_thread, unpreempted_workers_with_drivers},
+    temp_files::{content, file, folder},
+    watchdog,
 };
 
 /// Returns the method of access that `BLITZ_FS_INLINE` forces, if any.
@@ -56,14 +57,14 @@ fn threads(runtime: &Runtime) -> usize {
 
 #[test]
 fn cached_reads_need_no_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 100_000);
     if !is_tried(dir.path()) || wish() == "uring" {
         return;
     }
     learn(&path);
-    for runtime in [one_thread(), workers_as_they_are(2)] {
+    for runtime in [one_thread(), unpreempted_workers_with_drivers(2)] {
         runtime.block_on(async {
             assert!(fs::read(&path).await.unwrap() == content(100_000));
             let mut file = File::open(&path).await.unwrap();
@@ -88,7 +89,7 @@ fn cached_reads_need_no_thread() {
 }
 
 /// Returns true if the kernel lets this process create an io_uring.
-fn is_ring_there() -> bool {
+fn is_uring_there() -> bool {
     // SAFETY: the parameters are 120 zero bytes, which request no option.
     let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, [0_u64; 15].as_mut_ptr()) };
     if fd < 0 {
@@ -114,15 +115,15 @@ fn make_cold(path: &Path) {
 fn a_read_at_an_offset_that_io_uring_has_needs_no_thread() {
     const SIZE: usize = 1 << 20;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), SIZE);
-    // The module `forced` runs this test with the variable set.
-    if !is_tried(dir.path()) || wish() != "uring" || !is_ring_there() {
+    // The module `forced_methods` runs this test with the variable set.
+    if !is_tried(dir.path()) || wish() != "uring" || !is_uring_there() {
         return;
     }
     learn(&path);
-    let runtime = workers_as_they_are(2);
+    let runtime = unpreempted_workers_with_drivers(2);
     let file = runtime.block_on(async { Arc::new(File::open(&path).await.unwrap()) });
     for round in 0..4 {
         make_cold(&path);
@@ -198,12 +199,12 @@ unsafe impl blitz_io::buf::OwnedBufMut for Counted {
 fn buffers_of_reads_that_were_dropped_are_freed_once() {
     const SIZE: usize = 1 << 20;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), SIZE);
     learn(&path);
     let left = Arc::default();
-    let runtime = workers_as_they_are(2);
+    let runtime = unpreempted_workers_with_drivers(2);
     let file = runtime.block_on(async { File::open(&path).await.unwrap() });
     for round in 0..4_u64 {
         make_cold(&path);
@@ -233,7 +234,7 @@ fn buffers_of_reads_that_were_dropped_are_freed_once() {
 
 #[test]
 fn a_file_of_stds_is_read_at_once_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 5000);
     if !is_tried(dir.path()) || wish() == "uring" {
@@ -253,7 +254,7 @@ fn a_file_of_stds_is_read_at_once_too() {
 
 #[test]
 fn all_else_is_a_threads() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let runtime = one_thread();
     runtime.block_on(async { fs::write(dir.path().join("x"), "y").await.unwrap() });
@@ -262,11 +263,11 @@ fn all_else_is_a_threads() {
 
 #[test]
 fn no_inline_access_is_tried_if_the_variable_forbids_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 5000);
     if wish() != "never" {
-        // The module `forced` runs this test with the variable set.
+        // The module `forced_methods` runs this test with the variable set.
         return;
     }
     let runtime = one_thread();
@@ -302,7 +303,7 @@ fn forget(file: &std::fs::File) {
 
 #[test]
 fn uncached_reads_use_a_thread_and_are_right() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     const SIZE: usize = 100_000;
     let path = file(dir.path(), SIZE);
@@ -343,7 +344,7 @@ fn uncached_reads_use_a_thread_and_are_right() {
 
 #[test]
 fn a_file_that_is_cut_off_or_grows_meanwhile_is_read_as_it_is() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 5000);
     learn(&path);
@@ -359,7 +360,7 @@ fn a_file_that_is_cut_off_or_grows_meanwhile_is_read_as_it_is() {
             }
         })
     };
-    workers_as_they_are(1).block_on(async {
+    unpreempted_workers_with_drivers(1).block_on(async {
         for _ in 0..500 {
             let read = fs::read(&path).await.unwrap();
             assert!(read.len() <= 5000);
@@ -374,12 +375,12 @@ fn a_file_that_is_cut_off_or_grows_meanwhile_is_read_as_it_is() {
 /// A job of one clone holds the cursor; a poll of the other clone must not block on it.
 #[test]
 fn a_clone_whose_cursor_is_in_use_waits_without_its_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 200_000);
     learn(&path);
     let std = std::fs::File::open(&path).unwrap();
-    for runtime in [one_thread(), workers_as_they_are(2)] {
+    for runtime in [one_thread(), unpreempted_workers_with_drivers(2)] {
         runtime.block_on(async {
             for _ in 0..20 {
                 forget(&std);
@@ -420,12 +421,12 @@ const LONG: usize = 3 << 20;
 
 #[test]
 fn a_read_fills_its_buffer_unless_the_file_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), LONG);
     let all = content(LONG);
     learn(&path);
-    for runtime in [one_thread(), workers_as_they_are(2)] {
+    for runtime in [one_thread(), unpreempted_workers_with_drivers(2)] {
         runtime.block_on(async {
             for size in [4096, 150_000, 256 << 10, 1 << 20, (1 << 20) + 1, 2 << 20] {
                 let mut file = File::open(&path).await.unwrap();
@@ -445,7 +446,7 @@ fn a_read_fills_its_buffer_unless_the_file_ends() {
 
 #[test]
 fn a_read_of_which_a_part_is_cached_fills_its_buffer() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), LONG);
     learn(&path);
@@ -489,7 +490,7 @@ fn attempts(path: &Path, mut attempt: impl FnMut() -> bool) {
 
 #[test]
 fn a_read_that_is_given_up_when_a_part_was_read_loses_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), LONG);
     learn(&path);
@@ -516,7 +517,7 @@ async fn give_up_and_read_on(path: &Path, shared: bool) -> bool {
 
 #[test]
 fn a_read_that_the_runtime_never_began_leaves_the_cursor() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), LONG);
     learn(&path);
@@ -527,7 +528,7 @@ fn a_read_that_the_runtime_never_began_leaves_the_cursor() {
 /// that a read on another runtime starts where the abandoned one did. Returns `false` if the read
 /// was complete before it could be given up.
 fn give_up_before_the_shutdown(path: &Path) -> bool {
-    let runtime = crate::fs::place::one_for_blocking();
+    let runtime = crate::support::runtimes::one_blocking_thread();
     let (started, has_started) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let mut file = runtime.block_on(async { File::open(path).await.unwrap() });
@@ -556,11 +557,11 @@ fn give_up_before_the_shutdown(path: &Path) -> bool {
 
 #[test]
 fn a_read_of_a_clone_is_never_split_by_another() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), LONG);
     learn(&path);
-    for runtime in [one_thread(), workers_as_they_are(2)] {
+    for runtime in [one_thread(), unpreempted_workers_with_drivers(2)] {
         for _ in 0..5 {
             keep_the_beginning(&path);
             runtime.block_on(async {

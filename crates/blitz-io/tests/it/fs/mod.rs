@@ -1,12 +1,8 @@
-//! Files and directories.
+//! Tests files and directories.
 //!
 //! The tests know one thing about the implementation: an operation that needs no blocking thread
-//! starts none, and threads can be counted. `forced` runs the other tests again with each method to
-//! read and copy forced.
-
-mod place;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod refusal;
+//! starts none, and threads can be counted. `forced_methods` runs the other tests again, once
+//! with each method to read and copy.
 
 // One module for each part of the API.
 mod auto_traits;
@@ -17,11 +13,11 @@ mod open_options;
 mod paths;
 mod read_at;
 mod read_dir;
-mod whole;
+mod whole_file;
 
 // Operations with and without a blocking thread.
 #[cfg(target_os = "linux")]
-mod forced;
+mod forced_methods;
 #[cfg(target_os = "linux")]
 mod inline;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]

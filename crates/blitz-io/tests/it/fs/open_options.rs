@@ -1,4 +1,4 @@
-//! `OpenOptions`, compared with the behaviour of std.
+//! Tests `OpenOptions` against the behaviour of std.
 
 use std::io::ErrorKind;
 
@@ -8,12 +8,12 @@ use blitz_io::{
 };
 
 #[cfg(unix)]
-use crate::fs::place::file;
-use crate::fs::place::on_all;
+use crate::support::temp_files::file;
+use crate::support::temp_files::on_all_kinds_in_folder;
 
 #[test]
 fn open_options_have_their_documented_effects() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let none = OpenOptions::new().open(&path).await.unwrap_err();
         assert_eq!(none.kind(), ErrorKind::InvalidInput, "no option is set");
@@ -48,7 +48,7 @@ fn options_can_be_shown_and_cloned() {
 
 #[test]
 fn the_constructors_of_file_open_as_documented() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         assert_eq!(File::open(&path).await.unwrap_err().kind(), ErrorKind::NotFound);
         File::create(&path).await?.write_all(b"x").await?;
@@ -66,7 +66,7 @@ fn the_constructors_of_file_open_as_documented() {
 fn modes_and_flags_are_passed_on() {
     use std::os::unix::fs::PermissionsExt;
 
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("private");
         let opened = OpenOptions::new().write(true).create(true).mode(0o600).open(&path).await?;
         assert_eq!(opened.metadata().await?.permissions().mode() & 0o777, 0o600);
@@ -87,7 +87,7 @@ fn modes_and_flags_are_passed_on() {
 fn an_opened_file_is_a_plain_one() {
     use std::os::fd::AsRawFd;
 
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 3);
         for _ in 0..3 {
             let (ours, std) = (File::open(&path).await?, std::fs::File::open(&path)?);

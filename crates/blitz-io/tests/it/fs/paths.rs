@@ -1,14 +1,14 @@
-//! Operations on paths.
+//! Tests operations on paths: files, directories and links are created, renamed and removed.
 
 use std::io::ErrorKind;
 
 use blitz_io::fs;
 
-use crate::fs::place::{file, on_all};
+use crate::support::temp_files::{file, on_all_kinds_in_folder};
 
 #[test]
 fn files_are_renamed_linked_and_removed() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let (one, two, three) = (file(&dir, 5), dir.join("two"), dir.join("three"));
         fs::rename(&one, &two).await?;
         assert!(!fs::try_exists(&one).await?);
@@ -28,7 +28,7 @@ fn files_are_renamed_linked_and_removed() {
 
 #[test]
 fn directories_are_made_and_removed() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         fs::create_dir(dir.join("a")).await?;
         fs::create_dir_all(dir.join("a/b/c")).await?;
         fs::create_dir_all(dir.join("a/b/c")).await?;
@@ -45,7 +45,7 @@ fn directories_are_made_and_removed() {
 #[cfg(unix)]
 #[test]
 fn links_are_made_read_and_followed() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let target = file(&dir, 5);
         fs::symlink(&target, dir.join("link")).await?;
         assert_eq!(fs::read_link(dir.join("link")).await?, target);
@@ -64,7 +64,7 @@ fn links_are_made_read_and_followed() {
 fn a_directory_gets_the_requested_mode() {
     use std::os::unix::fs::PermissionsExt;
 
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         fs::DirBuilder::new().mode(0o700).create(dir.join("a")).await?;
         let mode = fs::metadata(dir.join("a")).await?.permissions().mode();
         assert_eq!(mode & 0o777, 0o700);

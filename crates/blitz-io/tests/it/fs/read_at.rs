@@ -1,4 +1,4 @@
-//! Reads and writes at an offset, with owned buffers.
+//! Tests reads and writes at an offset, with owned buffers.
 
 use std::io::{ErrorKind, SeekFrom};
 
@@ -8,11 +8,11 @@ use blitz_io::{
     io::{AsyncReadExt, AsyncSeekExt},
 };
 
-use crate::fs::place::{content, file, on_all};
+use crate::support::temp_files::{content, file, on_all_kinds_in_folder};
 
 #[test]
 fn a_read_at_an_offset_leaves_the_cursor() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 10_000);
         let mut file = File::open(&path).await?;
         file.seek(SeekFrom::Start(5)).await?;
@@ -35,7 +35,7 @@ fn a_read_at_an_offset_leaves_the_cursor() {
 
 #[test]
 fn an_exact_read_is_whole_or_an_error_with_the_buffer() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 400_000);
         let file = File::open(&path).await?;
         let (result, buf) = file.read_exact_at_owned(Vec::with_capacity(300_000), 50).await;
@@ -53,7 +53,7 @@ fn an_exact_read_is_whole_or_an_error_with_the_buffer() {
 
 #[test]
 fn an_offset_that_no_file_has_is_an_error_with_the_buffer() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 10);
         let file = File::options().read(true).write(true).open(&path).await?;
         let (result, buf) = file.read_at_owned(vec![1, 2, 3], u64::MAX).await;
@@ -68,7 +68,7 @@ fn an_offset_that_no_file_has_is_an_error_with_the_buffer() {
 
 #[test]
 fn several_buffers_are_filled_in_their_order() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 200_000);
         let file = File::open(&path).await?;
         for (sizes, expected) in
@@ -90,7 +90,7 @@ fn several_buffers_are_filled_in_their_order() {
 
 #[test]
 fn writes_at_offsets_are_in_the_file_when_they_complete() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let file = File::create(&path).await?;
         let (result, _) = file.write_at_owned("world", 6).await;
@@ -113,7 +113,7 @@ fn writes_at_offsets_are_in_the_file_when_they_complete() {
 
 #[test]
 fn many_are_under_way_at_once() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("file");
         let file = std::sync::Arc::new(
             File::options().read(true).write(true).create(true).open(&path).await?,

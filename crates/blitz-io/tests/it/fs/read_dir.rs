@@ -1,17 +1,17 @@
-//! The entries of a directory.
+//! Tests `read_dir`, which lists the entries of a directory.
 
 use std::collections::BTreeSet;
 
 use blitz_io::{fs, runtime::Builder};
 
-use crate::{
-    fs::place::{file, folder, on_all},
-    watch,
+use crate::support::{
+    temp_files::{file, folder, on_all_kinds_in_folder},
+    watchdog,
 };
 
 #[test]
 fn every_entry_comes_once_however_many_there_are() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         for count in [0, 1, 255, 256, 257, 1000] {
             let dir = dir.join(format!("of {count}"));
             fs::create_dir(&dir).await?;
@@ -33,7 +33,7 @@ fn every_entry_comes_once_however_many_there_are() {
 
 #[test]
 fn an_entry_returns_its_type_and_metadata() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = file(&dir, 5);
         let entry = fs::read_dir(&dir).await?.next_entry().await?.unwrap();
         assert!(entry.file_type().await?.is_file());
@@ -54,7 +54,7 @@ fn a_walk_is_a_few_jobs() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     static WAKES: AtomicUsize = AtomicUsize::new(0);
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     for number in 0..1000 {
         std::fs::write(dir.path().join(number.to_string()), "").unwrap();

@@ -1,5 +1,5 @@
-//! System calls that are refused, each in a process of its own: which fallback is used then, and
-//! which errors are returned in the middle of it.
+//! Tests system calls that the kernel refuses, each in a process of its own: which fallback is used
+//! then, and which errors are returned in the middle of it.
 
 use std::{
     io::{ErrorKind, SeekFrom},
@@ -12,11 +12,12 @@ use blitz_io::{
     io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
 };
 
-use crate::{
+use crate::support::{
     child,
-    fs::place::{content, file, folder, one_thread},
-    fs::refusal::refuse,
-    watch,
+    runtimes::one_thread,
+    syscall_filter::refuse,
+    temp_files::{content, file, folder},
+    watchdog,
 };
 
 /// Runs `test` in one child process for each role.
@@ -24,7 +25,7 @@ fn in_child(name: &str, roles: &[&str], test: impl Fn(&str)) {
     if let Some(role) = child::role() {
         return test(&role);
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for role in roles {
         child::succeed(&mut child::command(name, role));
     }

@@ -1,12 +1,9 @@
-//! Special files: pipes, `/proc`, terminals, files opened for direct I/O, sparse and huge files.
+//! Tests special files: pipes, `/proc`, terminals, files opened for direct I/O, sparse and huge
+//! files.
 
 use std::{
-    ffi::CString,
     io::{Read, SeekFrom, Write},
-    os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -15,16 +12,15 @@ use blitz_io::{
     io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
 };
 
-use crate::{
-    fs::place::{content, folder, on_all, one_thread, workers},
-    watch,
+use crate::support::{
+    runtimes::{one_thread, workers_with_drivers},
+    temp_files::{content, folder, make_fifo, on_all_kinds_in_folder},
+    watchdog,
 };
 
 fn fifo(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
-    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: `name` ends with a zero byte.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    make_fifo(&path);
     path
 }
 
@@ -32,8 +28,8 @@ fn fifo(dir: &Path, name: &str) -> PathBuf {
 /// before.
 #[test]
 fn both_ends_of_a_named_pipe_are_opened_by_one_thread() {
-    let _watch = watch::begin();
-    for runtime in [one_thread(), workers(1)] {
+    let _watch = watchdog::start();
+    for runtime in [one_thread(), workers_with_drivers(1)] {
         let dir = folder();
         let path = fifo(dir.path(), "fifo");
         runtime.block_on(async {
@@ -55,7 +51,7 @@ fn both_ends_of_a_named_pipe_are_opened_by_one_thread() {
 /// A writer that waits for a reader must not be let through by an open that only inspects the path.
 #[test]
 fn a_whole_read_of_a_named_pipe_is_one_reader() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
     for round in 0..50 {
         // Each round has its own pipe: a child that another test starts holds a copy of a round's
@@ -76,7 +72,7 @@ fn a_whole_read_of_a_named_pipe_is_one_reader() {
 
 #[test]
 fn a_pipe_is_read_as_it_fills() {
-    on_all(|_| async move {
+    on_all_kinds_in_folder(|_| async move {
         let (reader, writer) = std::io::pipe()?;
         let mut reader = File::from(OwnedFd::from(reader));
         let mut writer = File::from(OwnedFd::from(writer));
@@ -102,7 +98,7 @@ fn a_pipe_is_read_as_it_fills() {
 
 #[test]
 fn files_of_proc_are_read() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         assert_eq!(fs::read("/proc/sys/kernel/ostype").await?, b"Linux\n");
         let maps = fs::read_to_string("/proc/self/maps").await?;
         assert!(maps.contains("[stack]"), "{maps}");
@@ -123,7 +119,7 @@ fn files_of_proc_are_read() {
 
 #[test]
 fn devices_are_read_and_written() {
-    on_all(|_| async move {
+    on_all_kinds_in_folder(|_| async move {
         assert_eq!(fs::read("/dev/null").await?, b"");
         fs::write("/dev/null", "gone").await?;
         let mut zero = File::open("/dev/zero").await?;
@@ -171,7 +167,7 @@ fn terminal() -> Option<(std::fs::File, String)> {
 
 #[test]
 fn a_terminal_is_read_line_by_line() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let Some((mut master, name)) = terminal() else { return };
     one_thread().block_on(async {
         let mut options = OpenOptions::new();
@@ -210,7 +206,7 @@ async fn ask(mut writer: File, question: &[u8], answer: &[u8]) {
 
 #[test]
 fn a_clone_writes_while_another_waits_in_a_read() {
-    on_all(|_| async move {
+    on_all_kinds_in_folder(|_| async move {
         let (near, far) = std::os::unix::net::UnixStream::pair()?;
         let answering = std::thread::spawn(move || {
             let mut question = [0; 3];
@@ -231,7 +227,7 @@ fn a_clone_writes_while_another_waits_in_a_read() {
 
 #[test]
 fn a_message_is_read_whole_and_alone() {
-    on_all(|_| async move {
+    on_all_kinds_in_folder(|_| async move {
         let mut fds = [0; 2];
         let (kind, flags) = (libc::SOCK_SEQPACKET, libc::SOCK_CLOEXEC);
         // SAFETY: `fds` has room for two descriptors.
@@ -257,9 +253,9 @@ fn a_message_is_read_whole_and_alone() {
 
 #[test]
 fn a_direct_file_is_read_and_written_in_blocks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = folder();
-    let path = crate::fs::place::file(dir.path(), 8192);
+    let path = crate::support::temp_files::file(dir.path(), 8192);
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_DIRECT);
     let runtime = one_thread();
@@ -285,7 +281,7 @@ fn a_direct_file_is_read_and_written_in_blocks() {
 
 #[test]
 fn a_file_with_holes_is_zeros_there() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("holes");
         let mut holes = OpenOptions::new().read(true).write(true).create(true).open(&path).await?;
         holes.set_len(10 << 20).await?;
@@ -304,7 +300,7 @@ fn a_file_with_holes_is_zeros_there() {
 #[test]
 fn offsets_beyond_four_gibibytes_are_right() {
     const FAR: u64 = (5 << 30) + 12_345;
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("huge");
         let mut huge = OpenOptions::new().read(true).write(true).create(true).open(&path).await?;
         assert_eq!(huge.seek(SeekFrom::Start(FAR)).await?, FAR);
@@ -327,7 +323,7 @@ fn offsets_beyond_four_gibibytes_are_right() {
 
 #[test]
 fn an_empty_file_and_one_that_is_being_written_end_where_they_end() {
-    on_all(|dir| async move {
+    on_all_kinds_in_folder(|dir| async move {
         let path = dir.join("log");
         let mut writer = File::create(&path).await?;
         let mut reader = File::open(&path).await?;
@@ -347,8 +343,8 @@ fn an_empty_file_and_one_that_is_being_written_end_where_they_end() {
 /// the one that is returned.
 #[test]
 fn the_error_of_a_socket_is_not_taken_for_its_end() {
-    let _watch = watch::begin();
-    for runtime in [one_thread(), workers(1)] {
+    let _watch = watchdog::start();
+    for runtime in [one_thread(), workers_with_drivers(1)] {
         let (socket, peer) = std::os::unix::net::UnixStream::pair().unwrap();
         (&socket).write_all(b"nobody reads it").unwrap();
         drop(peer);

@@ -1,14 +1,13 @@
-//! `future`: races, joins and selects over many futures.
+//! Tests `future`: races, joins and selects over many futures.
 
 use std::{
     future::{Future, IntoFuture, Ready, pending, poll_fn, ready},
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, Waker},
 };
 
 use blitz_io::{
@@ -16,12 +15,15 @@ use blitz_io::{
     task::{JoinHandle, yield_now},
 };
 
-use crate::{
-    by_hand::{Log, now, poll},
-    make::{all_kinds, all_kinds_unwatched},
-    runtime::auto_traits::has,
-    tally::{Tally, Token},
-    watch,
+use crate::support::{
+    auto_traits::has,
+    caught_panic::panic_of,
+    drop_tally::{Tally, Token},
+    event_log::Log,
+    manual_poll::{now, once, poll_once},
+    runtimes::{all_kinds, all_kinds_unpreempted},
+    wakers::WakeCount,
+    watchdog,
 };
 
 /// A future that completes when [`Told::tell`] is called, and counts its polls.
@@ -69,16 +71,6 @@ impl Future for Told {
     }
 }
 
-/// A waker that counts its calls.
-#[derive(Default)]
-struct Counting(AtomicUsize);
-
-impl Wake for Counting {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
-
 /// A future that panics in its poll, or in its drop.
 struct Bad {
     in_poll: bool,
@@ -101,11 +93,7 @@ impl Drop for Bad {
 }
 
 fn panics<T>(f: impl FnOnce() -> T) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).err().expect("it panics");
-    match payload.downcast_ref::<&str>() {
-        Some(text) => (*text).to_owned(),
-        None => payload.downcast_ref::<String>().expect("a panic has a text").clone(),
-    }
+    panic_of(f).message
 }
 
 #[test]
@@ -137,15 +125,15 @@ fn losers_are_dropped_before_the_output_is_handed_out() {
     let log = Log::default();
     let mut few =
         pin!(race((log.ready_at("a", 2, 1), log.ready_at("b", 9, 2), log.ready_at("c", 9, 3))));
-    assert!(poll(few.as_mut()).is_pending());
+    assert!(poll_once(&mut few).is_pending());
     log.take();
-    assert_eq!(poll(few.as_mut()), Poll::Ready(1));
+    assert_eq!(poll_once(&mut few), Poll::Ready(1));
     let drops: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("drop")).collect();
     assert_eq!(drops, ["drop a", "drop b", "drop c"]);
 
     let mut many =
         pin!(race_all([log.ready_at("a", 9, 1), log.ready("b", 2), log.ready_at("c", 9, 3)]));
-    assert_eq!(poll(many.as_mut()), Poll::Ready(2));
+    assert_eq!(poll_once(&mut many), Poll::Ready(2));
     let drops: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("drop")).collect();
     assert_eq!(drops, ["drop b", "drop a", "drop c"]);
 }
@@ -181,10 +169,10 @@ fn outputs_come_in_the_order_of_the_futures() {
         place
     })));
     for place in [2, 0, 1] {
-        assert!(poll(all.as_mut()).is_pending());
+        assert!(poll_once(&mut all).is_pending());
         told[place].tell();
     }
-    assert_eq!(poll(all), Poll::Ready(vec![0, 1, 2]));
+    assert_eq!(once(all), Poll::Ready(vec![0, 1, 2]));
 }
 
 #[test]
@@ -219,12 +207,12 @@ fn the_first_error_ends_a_join_and_drops_the_rest() {
         }
     };
     let mut all = pin!(try_join_all((0..4).map(|place| step(place, tally.token(), told.clone()))));
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     told.tell();
-    let Poll::Ready(Err(place)) = poll(all.as_mut()) else { panic!("the second one fails") };
+    let Poll::Ready(Err(place)) = poll_once(&mut all) else { panic!("the second one fails") };
     assert_eq!(place, 1);
     tally.assert_all_dropped(4);
-    assert!(panics(|| _ = poll(all)).contains("polled after it is done"));
+    assert!(panics(|| _ = once(all)).contains("polled after it is done"));
 }
 
 #[test]
@@ -238,11 +226,11 @@ fn the_first_success_ends_a_race_and_without_one_all_errors_come_in_order() {
         told.iter().cloned().enumerate().map(runner).collect::<Vec<_>>()
     };
     let mut race = pin!(race_ok(runners(Some(1))));
-    assert!(poll(race.as_mut()).is_pending());
+    assert!(poll_once(&mut race).is_pending());
     told[2].tell();
-    assert!(poll(race.as_mut()).is_pending(), "who fails only leaves");
+    assert!(poll_once(&mut race).is_pending(), "who fails only leaves");
     told[1].tell();
-    assert_eq!(poll(race), Poll::Ready(Ok(1)));
+    assert_eq!(once(race), Poll::Ready(Ok(1)));
     assert_eq!(told[0].polls(), 1);
     told[0].tell();
     assert_eq!(now(race_ok(runners(None))), Err(vec![0, 1, 2]));
@@ -263,18 +251,18 @@ fn a_race_of_nothing_is_refused() {
 fn only_those_that_were_woken_are_polled() {
     let told = Told::many(1000);
     let mut all = pin!(join_all(told.iter().cloned()));
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     for (done, one) in told.iter().enumerate().skip(1) {
         one.tell();
-        assert!(poll(all.as_mut()).is_pending());
+        assert!(poll_once(&mut all).is_pending());
         assert_eq!(one.polls(), 2);
         assert_eq!(told.iter().map(Told::polls).sum::<usize>(), 1000 + done);
     }
     // A poll without a wake-up polls none of the futures.
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     assert_eq!(told[0].polls(), 1);
     told[0].tell();
-    assert!(poll(all.as_mut()).is_ready());
+    assert!(poll_once(&mut all).is_ready());
     assert!(told.iter().all(|one| one.polls() == 2));
 }
 
@@ -282,7 +270,7 @@ fn only_those_that_were_woken_are_polled() {
 fn futures_woken_first_end_first() {
     let told = Told::many(5);
     let mut all = select_all(told.iter().cloned());
-    assert!(poll(pin!(all.next())).is_pending());
+    assert!(once(all.next()).is_pending());
     for place in [3, 1, 4] {
         told[place].tell();
     }
@@ -292,7 +280,7 @@ fn futures_woken_first_end_first() {
     told[0].tell();
     assert_eq!(now(all.next()), Some((4, ())));
     assert_eq!(now(all.next()), Some((0, ())));
-    assert!(poll(pin!(all.next())).is_pending());
+    assert!(once(all.next()).is_pending());
     assert_eq!(all.len(), 1);
     told[2].tell();
     assert_eq!(now(all.next()), Some((2, ())));
@@ -303,25 +291,23 @@ fn futures_woken_first_end_first() {
 fn the_task_is_woken_once_for_many_and_by_its_newest_waker() {
     let told = Told::many(4);
     let mut all = pin!(join_all(told.iter().cloned()));
-    let (old, new) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
-    for waker in [&old, &new] {
-        let waker = waker.clone().into();
-        assert!(all.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let (old, new) = (WakeCount::new(), WakeCount::new());
+    for count in [&old, &new] {
+        assert!(count.poll(&mut all).is_pending());
     }
     told[..3].iter().for_each(Told::tell);
-    assert_eq!((old.0.load(Relaxed), new.0.load(Relaxed)), (0, 1));
-    let waker = new.clone().into();
-    assert!(all.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert_eq!((old.count(), new.count()), (0, 1));
+    assert!(new.poll(&mut all).is_pending());
     told[3].tell();
-    assert_eq!(new.0.load(Relaxed), 2);
-    assert!(all.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    assert_eq!(new.count(), 2);
+    assert!(new.poll(&mut all).is_ready());
 }
 
 #[test]
 fn a_set_that_is_done_or_dropped_lets_the_task_go() {
     let told = Told::many(2);
-    let task = Arc::new(Counting::default());
-    let waker = task.clone().into();
+    let task = WakeCount::new();
+    let waker = task.waker();
     let mut all = Box::pin(select_all(told.iter().cloned()));
     assert!(all.poll_next(&mut Context::from_waker(&waker)).is_pending());
     drop(all);
@@ -329,7 +315,7 @@ fn a_set_that_is_done_or_dropped_lets_the_task_go() {
     assert_eq!(Arc::strong_count(&task), 1);
     // Wakers that outlive the set wake no task, and break nothing.
     told.iter().for_each(Told::tell);
-    assert_eq!(task.0.load(Relaxed), 0);
+    assert_eq!(task.count(), 0);
 }
 
 #[test]
@@ -338,7 +324,7 @@ fn a_wait_that_is_dropped_loses_nothing() {
     let mut all = select_all(told.iter().cloned());
     for place in [1, 0, 2] {
         // A `next` is dropped while it waits, and once without a poll.
-        assert!(poll(pin!(all.next())).is_pending());
+        assert!(once(all.next()).is_pending());
         told[place].tell();
         drop(all.next());
         assert_eq!(now(all.next()), Some((place, ())));
@@ -361,7 +347,7 @@ fn a_future_that_wakes_itself_is_polled_again_after_the_others() {
         })
     };
     let mut both = pin!(join_all([yielder("a"), yielder("b")]));
-    while poll(both.as_mut()).is_pending() {}
+    while poll_once(&mut both).is_pending() {}
     assert_eq!(log.take(), ["a", "b", "a", "b", "a", "b"]);
 }
 
@@ -375,8 +361,8 @@ fn a_panic_in_one_comes_out_and_breaks_the_rest() {
             Bad { in_poll: place == 1, in_drop: false }.await;
         }
     })));
-    assert_eq!(panics(|| poll(all.as_mut())), "this future was told to panic");
-    assert!(panics(|| poll(all.as_mut())).contains("drop them all"));
+    assert_eq!(panics(|| poll_once(&mut all)), "this future was told to panic");
+    assert!(panics(|| poll_once(&mut all)).contains("drop them all"));
     drop(all);
     tally.assert_all_dropped(3);
 }
@@ -395,11 +381,11 @@ fn a_panic_in_the_drop_of_a_loser_comes_out_when_all_were_dropped() {
         }
     };
     let mut all = Box::pin(race_all((0..5).map(runner)));
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     told.tell();
-    assert_eq!(panics(|| poll(all.as_mut())), "this drop was told to panic");
+    assert_eq!(panics(|| poll_once(&mut all)), "this drop was told to panic");
     tally.assert_all_dropped(5);
-    assert!(panics(|| poll(all.as_mut())).contains("polled after it is done"));
+    assert!(panics(|| poll_once(&mut all)).contains("polled after it is done"));
 }
 
 #[test]
@@ -412,35 +398,35 @@ fn a_future_is_dropped_as_soon_as_it_has_ended() {
             drop(token);
         }
     })));
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     told[1].tell();
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     assert_eq!(tally.dropped(), 1);
     told[0].tell();
-    assert!(poll(all).is_ready());
+    assert!(once(all).is_ready());
     tally.assert_all_dropped(2);
 }
 
 #[test]
 fn completed_futures_are_not_polled_again() {
     let mut all = pin!(join_all([ready(1)]));
-    assert_eq!(poll(all.as_mut()), Poll::Ready(vec![1]));
-    assert!(panics(|| poll(all)).contains("polled after it is done"));
+    assert_eq!(poll_once(&mut all), Poll::Ready(vec![1]));
+    assert!(panics(|| once(all)).contains("polled after it is done"));
     let mut first = pin!(race_all([ready(1)]));
-    assert_eq!(poll(first.as_mut()), Poll::Ready(1));
-    assert!(panics(|| poll(first)).contains("polled after it is done"));
+    assert_eq!(poll_once(&mut first), Poll::Ready(1));
+    assert!(panics(|| once(first)).contains("polled after it is done"));
     let mut few = pin!(race((ready(1), ready(1))));
-    assert_eq!(poll(few.as_mut()), Poll::Ready(1));
-    assert!(panics(|| poll(few)).contains("polled after it is done"));
+    assert_eq!(poll_once(&mut few), Poll::Ready(1));
+    assert!(panics(|| once(few)).contains("polled after it is done"));
     let mut ok = pin!(race_ok([ready(Ok::<_, ()>(1))]));
-    assert_eq!(poll(ok.as_mut()), Poll::Ready(Ok(1)));
-    assert!(panics(|| poll(ok)).contains("polled after it is done"));
+    assert_eq!(poll_once(&mut ok), Poll::Ready(Ok(1)));
+    assert!(panics(|| once(ok)).contains("polled after it is done"));
 }
 
 #[test]
 fn a_thousand_ready_futures_let_others_run_in_between() {
-    let _watch = watch::begin();
-    for rt in all_kinds_unwatched() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_unpreempted() {
         let polls = rt.block_on(rt.spawn(async {
             let (mut all, mut polls) = (pin!(join_all((0..1000).map(ready))), 0);
             let outputs = poll_fn(|cx| {
@@ -456,8 +442,8 @@ fn a_thousand_ready_futures_let_others_run_in_between() {
 
 #[test]
 fn without_budget_no_future_is_polled_in_vain() {
-    let _watch = watch::begin();
-    for rt in all_kinds_unwatched() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_unpreempted() {
         let polls = Arc::new(AtomicUsize::new(0));
         let tasks: Vec<JoinHandle<()>> = (0..1000).map(|_| rt.spawn(async {})).collect();
         rt.block_on(async {
@@ -480,7 +466,7 @@ fn without_budget_no_future_is_polled_in_vain() {
 
 #[test]
 fn tasks_that_end_on_other_threads_are_all_joined() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let sum: usize = rt.block_on(async {
             let tasks = (0..500).map(|number| {

@@ -1,3 +1,3 @@
-//! Futures over several futures.
+//! Tests futures that are made of several futures.
 
 mod combinators;

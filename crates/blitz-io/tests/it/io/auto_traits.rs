@@ -1,36 +1,19 @@
-//! Which futures and types are `Send`, `Sync` and `Unpin`: the same as Tokio's.
+//! Tests that futures and types of `io` are `Send`, `Sync` and `Unpin` where Tokio's are.
 
-use std::{cell::Cell, io::Cursor, io::IoSlice, io::SeekFrom, marker::PhantomData};
+use std::{
+    cell::Cell,
+    io::{Cursor, IoSlice, SeekFrom},
+    marker::PhantomData,
+};
 
 use blitz_io::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, Chain, Lines, ReadBuf, Split, Take,
 };
 
-/// Reports which traits a type implements. An inherent method takes precedence over a trait method,
-/// and exists only where its bounds hold.
-struct Asked<T: ?Sized>(PhantomData<T>);
-
-macro_rules! questions {
-    ($($question:ident $otherwise:ident: $trait:path;)+) => {$(
-        trait $otherwise {
-            fn $question(&self) -> bool {
-                false
-            }
-        }
-        impl<T: ?Sized> $otherwise for Asked<T> {}
-        impl<T: ?Sized + $trait> Asked<T> {
-            fn $question(&self) -> bool {
-                true
-            }
-        }
-    )+};
-}
-
-questions! {
-    is_send OrNotSend: Send;
-    is_sync OrNotSync: Sync;
-    is_unpin OrNotUnpin: Unpin;
-}
+use crate::support::{
+    auto_traits::{Asked, OrNotSend, OrNotSync, OrNotUnpin},
+    manual_poll::now,
+};
 
 fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
     Asked(PhantomData)
@@ -140,13 +123,13 @@ fn a_buffer_can_be_used_while_the_future_that_filled_it_is_in_scope() {
     let mut reader = b"ab\ncd".as_slice();
     let (mut line, mut rest, mut text) = (String::new(), Vec::new(), String::new());
     let mut future = std::pin::pin!(reader.read_line(&mut line));
-    assert!(crate::io::script::poll(future.as_mut()).is_ready());
+    assert!(crate::support::manual_poll::poll_once(&mut future).is_ready());
     assert_eq!(line, "ab\n");
     let mut future = std::pin::pin!(reader.read_to_end(&mut rest));
-    assert!(crate::io::script::poll(future.as_mut()).is_ready());
+    assert!(crate::support::manual_poll::poll_once(&mut future).is_ready());
     assert_eq!(rest, b"cd");
     let mut future = std::pin::pin!(reader.read_to_string(&mut text));
-    assert!(crate::io::script::poll(future.as_mut()).is_ready());
+    assert!(crate::support::manual_poll::poll_once(&mut future).is_ready());
     assert_eq!(text, "");
 }
 
@@ -154,14 +137,14 @@ fn a_buffer_can_be_used_while_the_future_that_filled_it_is_in_scope() {
 fn trait_objects_have_the_methods_too() {
     let mut bytes = b"\x01\x02\x03ab\n".as_slice();
     let reader: &mut (dyn blitz_io::io::AsyncBufRead + Unpin + Send) = &mut bytes;
-    assert_eq!(crate::io::script::now(reader.read_u8()).unwrap(), 1);
-    assert_eq!(crate::io::script::now(reader.read_exact(&mut [0; 2])).unwrap(), 2);
+    assert_eq!(now(reader.read_u8()).unwrap(), 1);
+    assert_eq!(now(reader.read_exact(&mut [0; 2])).unwrap(), 2);
     let mut line = String::new();
-    assert_eq!(crate::io::script::now(reader.read_line(&mut line)).unwrap(), 3);
+    assert_eq!(now(reader.read_line(&mut line)).unwrap(), 3);
     let mut sink = Vec::new();
     let writer: &mut (dyn blitz_io::io::AsyncWrite + Unpin) = &mut sink;
-    crate::io::script::now(writer.write_all(line.as_bytes())).unwrap();
-    crate::io::script::now(writer.write_u16(7)).unwrap();
+    now(writer.write_all(line.as_bytes())).unwrap();
+    now(writer.write_u16(7)).unwrap();
     assert_eq!(sink, b"ab\n\x00\x07");
 }
 
@@ -185,6 +168,6 @@ where
 #[test]
 fn generic_code_can_spawn_them() {
     let mut sink = Vec::new();
-    crate::io::script::now(cross_threads(&mut Cursor::new("abcd\n"), &mut sink));
+    now(cross_threads(&mut Cursor::new("abcd\n"), &mut sink));
     assert_eq!(sink, b"abcd\nabcd");
 }

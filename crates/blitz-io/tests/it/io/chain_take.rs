@@ -1,22 +1,26 @@
-//! `chain` and `take`: sources made of sources.
+//! Tests `chain` and `take`, which make a reader out of readers.
 
 use std::{
-    io,
+    io::{self},
     pin::Pin,
     task::{Context, Poll},
 };
 
-use blitz_io::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, ErrorKind, ReadBuf};
+use blitz_io::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, ErrorKind, ReadBuf, repeat};
 
-use crate::io::script::{
-    Give::{Bytes, Fail, Wait},
-    finish_after, kind, now, source,
+use crate::support::{
+    manual_io::kind,
+    manual_poll::{finish_after, now},
+    scripted_io::{
+        Source,
+        Step::{Bytes, Fail, Wait},
+    },
 };
 
 #[test]
 fn a_chain_is_one_source_after_the_other() {
-    let first = source([Wait, Bytes(b"ab"), Fail(ErrorKind::Other)]);
-    let mut both = first.chain(source([Wait, Bytes(b"cd")]));
+    let first = Source::new([Wait, Bytes(b"ab"), Fail(ErrorKind::Other)]);
+    let mut both = first.chain(Source::new([Wait, Bytes(b"cd")]));
     let mut buf = Vec::new();
     let (read, waits) = finish_after(both.read_to_end(&mut buf));
     assert_eq!((kind(read), waits, &buf[..]), (ErrorKind::Other, 1, &b"ab"[..]));
@@ -58,7 +62,7 @@ fn consume_on_a_chain_reaches_the_right_reader() {
 
 #[test]
 fn a_source_that_has_ended_is_not_polled_again() {
-    let mut both = source([]).chain(source([Bytes(b"a"), Bytes(b"b")]));
+    let mut both = Source::new([]).chain(Source::new([Bytes(b"a"), Bytes(b"b")]));
     let mut buf = Vec::new();
     now(both.read_to_end(&mut buf)).unwrap();
     assert_eq!((&buf[..], both.get_ref().0.rooms.len()), (&b"ab"[..], 1));
@@ -66,7 +70,8 @@ fn a_source_that_has_ended_is_not_polled_again() {
 
 #[test]
 fn take_ends_at_its_limit_without_polling_the_source() {
-    let mut limited = source([Bytes(b"abc"), Wait, Bytes(b"defg"), Fail(ErrorKind::Other)]).take(5);
+    let mut limited =
+        Source::new([Bytes(b"abc"), Wait, Bytes(b"defg"), Fail(ErrorKind::Other)]).take(5);
     let mut buf = Vec::new();
     assert_eq!(finish_after(limited.read_to_end(&mut buf)).0.unwrap(), 5);
     assert_eq!((&buf[..], limited.limit()), (&b"abcde"[..], 0));
@@ -138,4 +143,38 @@ fn read_buf_finds_out_a_reader_that_swaps_its_buffer() {
 #[should_panic]
 fn read_to_end_finds_out_a_reader_that_swaps_its_buffer() {
     let _ = now(Swapping.read_to_end(&mut Vec::new()));
+}
+
+#[test]
+fn chain_reads_one_source_after_the_other() {
+    let mut chained = Source::byte_by_byte(b"ab").chain(&b"cd"[..]);
+    let mut all = String::new();
+    now(chained.read_to_string(&mut all)).unwrap();
+    assert_eq!(all, "abcd");
+    let (_, second) = chained.into_inner();
+    assert_eq!(second, b"");
+    let mut lines = (&b"a\nb"[..]).chain(&b"c\nd"[..]).lines();
+    let mut found = Vec::new();
+    while let Some(line) = now(lines.next_line()).unwrap() {
+        found.push(line);
+    }
+    assert_eq!(found, ["a", "bc", "d"]);
+}
+
+#[test]
+fn take_stops_at_its_limit_and_leaves_the_rest() {
+    let mut source: &[u8] = b"hello world";
+    let mut part = (&mut source).take(5);
+    let mut all = Vec::new();
+    assert_eq!(now(part.read_to_end(&mut all)).unwrap(), 5);
+    assert_eq!((part.limit(), &all[..]), (0, &b"hello"[..]));
+    part.set_limit(2);
+    assert_eq!(now(part.read_to_end(&mut all)).unwrap(), 2);
+    assert_eq!(source, b"orld");
+    let mut nothing = repeat(1).take(0);
+    assert_eq!(now(nothing.read(&mut [0; 4])).unwrap(), 0);
+    let mut all = (&b"xyz"[..]).take(u64::MAX);
+    let mut found = Vec::new();
+    assert_eq!(now(all.read_to_end(&mut found)).unwrap(), 3);
+    assert_eq!(all.limit(), u64::MAX - 3);
 }

@@ -1,11 +1,11 @@
-//! Random reads and writes on a `duplex`, compared with a queue of bytes.
+//! Compares random reads and writes on a `duplex` with a queue of bytes.
 
 use std::{collections::VecDeque, task::Poll};
 
 use blitz_io::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use proptest::{collection::vec, prelude::*};
 
-use crate::polled::{by_hand, now};
+use crate::support::manual_poll::{by_hand, now};
 
 #[derive(Debug, Clone)]
 enum Step {

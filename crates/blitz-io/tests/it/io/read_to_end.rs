@@ -1,21 +1,26 @@
-//! `read_to_end`, `read_to_string`.
+//! Tests `read_to_end` and `read_to_string`.
 
 use std::{
-    io,
+    io::{self},
     pin::Pin,
     task::{Context, Poll},
 };
 
 use blitz_io::io::{AsyncRead, AsyncReadExt, ErrorKind, ReadBuf};
 
-use crate::io::script::{
-    Give::{Bytes, Fail, Wait},
-    finish_after, give_up, kind, now, source,
+use crate::support::{
+    manual_io::kind,
+    manual_poll::{finish_after, give_up, now},
+    scripted_io::{
+        Source,
+        Step::{Bytes, Fail, Wait},
+    },
 };
 
 #[test]
 fn everything_is_appended() {
-    let mut reader = source([Bytes(b"ab"), Wait, Fail(ErrorKind::Interrupted), Bytes(b"cd"), Wait]);
+    let mut reader =
+        Source::new([Bytes(b"ab"), Wait, Fail(ErrorKind::Interrupted), Bytes(b"cd"), Wait]);
     let mut buf = b"x".to_vec();
     let (read, waits) = finish_after(reader.read_to_end(&mut buf));
     assert_eq!((read.unwrap(), waits), (4, 2));
@@ -27,7 +32,7 @@ fn everything_is_appended() {
 fn much_is_read_in_few_reads() {
     const MIB: usize = 1 << 20;
     let much: &'static [u8] = Vec::leak((0..MIB).map(|n| n as u8).collect());
-    let mut reader = source([Bytes(much)]);
+    let mut reader = Source::new([Bytes(much)]);
     let mut buf = Vec::new();
     assert_eq!(now(reader.read_to_end(&mut buf)).unwrap(), MIB);
     assert!(buf == much);
@@ -40,7 +45,7 @@ fn a_vector_made_to_measure_does_not_grow() {
     for spare in [0, 1, 31] {
         let mut buf = Vec::with_capacity(TEXT.len() + spare);
         let capacity = buf.capacity();
-        assert_eq!(now(source([Bytes(TEXT)]).read_to_end(&mut buf)).unwrap(), TEXT.len());
+        assert_eq!(now(Source::new([Bytes(TEXT)]).read_to_end(&mut buf)).unwrap(), TEXT.len());
         assert_eq!((&buf[..], buf.capacity()), (TEXT, capacity));
     }
 }
@@ -49,14 +54,15 @@ fn a_vector_made_to_measure_does_not_grow() {
 fn a_vector_that_is_too_small_grows() {
     const TEXT: &[u8] = b"as long as the probe, and a little more than that";
     let mut buf = Vec::with_capacity(TEXT.len() - 1);
-    let mut reader = source([Bytes(TEXT), Wait]);
+    let mut reader = Source::new([Bytes(TEXT), Wait]);
     assert_eq!(finish_after(reader.read_to_end(&mut buf)).0.unwrap(), TEXT.len());
     assert_eq!(buf, TEXT);
 }
 
 #[test]
 fn bytes_read_before_an_error_or_a_drop_are_kept() {
-    let mut reader = source([Bytes(b"ab"), Fail(ErrorKind::ConnectionReset), Bytes(b"c"), Wait]);
+    let mut reader =
+        Source::new([Bytes(b"ab"), Fail(ErrorKind::ConnectionReset), Bytes(b"c"), Wait]);
     let mut buf = Vec::new();
     assert_eq!(kind(now(reader.read_to_end(&mut buf))), ErrorKind::ConnectionReset);
     assert_eq!(buf, b"ab");
@@ -98,7 +104,7 @@ fn memory_is_not_zeroed_for_each_read() {
 
 #[test]
 fn text_is_appended() {
-    let mut reader = source([Bytes("ü".as_bytes()), Wait, Bytes(b"\xc3"), Bytes(b"\xa4")]);
+    let mut reader = Source::new([Bytes("ü".as_bytes()), Wait, Bytes(b"\xc3"), Bytes(b"\xa4")]);
     let mut text = "x".to_owned();
     let (read, waits) = finish_after(reader.read_to_string(&mut text));
     assert_eq!((read.unwrap(), waits, &text[..]), (4, 1, "xüä"));
@@ -108,7 +114,7 @@ fn text_is_appended() {
 fn invalid_utf8_leaves_the_string_unchanged() {
     for bad in [&b"ab\xff"[..], b"\xc3", b"\xa4bc"] {
         let mut text = "before".to_owned();
-        let error = now(source([Bytes(bad)]).read_to_string(&mut text)).unwrap_err();
+        let error = now(Source::new([Bytes(bad)]).read_to_string(&mut text)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(error.get_ref().is_some_and(|inner| inner.is::<std::str::Utf8Error>()), "{error}");
         assert_eq!(text, "before");
@@ -119,8 +125,35 @@ fn invalid_utf8_leaves_the_string_unchanged() {
 fn an_error_leaves_the_string_as_it_was() {
     for read in [&b"ab"[..], b"ab\xff"] {
         let mut text = "before".to_owned();
-        let mut reader = source([Bytes(read), Fail(ErrorKind::ConnectionReset)]);
+        let mut reader = Source::new([Bytes(read), Fail(ErrorKind::ConnectionReset)]);
         assert_eq!(kind(now(reader.read_to_string(&mut text))), ErrorKind::ConnectionReset);
         assert_eq!(text, "before");
     }
+}
+
+#[test]
+fn read_to_end_appends_all() {
+    for size in [0, 1, 31, 32, 33, 63, 64, 1000, 8192, 100_000] {
+        let bytes: Vec<u8> = (0..size).map(|at| at as u8).collect();
+        for room in [0, 1, size, size + 1, 2 * size] {
+            let mut all = Vec::with_capacity(room);
+            all.push(9);
+            assert_eq!(now((&bytes[..]).read_to_end(&mut all)).unwrap(), size);
+            assert_eq!((all[0], &all[1..]), (9, &bytes[..]));
+        }
+    }
+    let mut all = Vec::new();
+    let mut broken = Source::new([Bytes(b"he"), Fail(ErrorKind::Other)]);
+    assert!(now(broken.read_to_end(&mut all)).is_err());
+    assert_eq!(all, b"he", "what came before an error is kept");
+}
+
+#[test]
+fn read_to_string_wants_utf_8_and_leaves_the_string_if_it_is_not() {
+    let mut text = String::from("a");
+    assert_eq!(now(Source::byte_by_byte("öß€".as_bytes()).read_to_string(&mut text)).unwrap(), 7);
+    assert_eq!(text, "aöß€");
+    let error = now(Source::byte_by_byte(b"b\xff").read_to_string(&mut text)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert_eq!(text, "aöß€");
 }

@@ -1,4 +1,4 @@
-//! `seek`, `rewind`, `stream_position`.
+//! Tests `seek`, `rewind` and `stream_position`.
 
 use std::{
     io::{self, Cursor},
@@ -6,9 +6,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use blitz_io::io::{AsyncSeek, AsyncSeekExt, ErrorKind, SeekFrom};
+use blitz_io::io::{AsyncReadExt, AsyncSeek, AsyncSeekExt, ErrorKind, SeekFrom};
 
-use crate::io::script::{finish_after, give_up, kind, now};
+use crate::support::{
+    manual_io::kind,
+    manual_poll::{finish_after, give_up, now},
+};
 
 #[test]
 fn positions_count_from_the_start() {
@@ -74,4 +77,18 @@ fn a_move_that_is_refused_is_an_error() {
     let mut slow = Slow::default();
     assert_eq!(kind(now(slow.seek(SeekFrom::End(0)))), ErrorKind::Unsupported);
     assert_eq!(slow.log, ["complete"]);
+}
+
+#[test]
+fn a_cursor_seeks_as_that_of_std() {
+    let mut cursor = Cursor::new(b"0123456789".to_vec());
+    assert_eq!(now(cursor.seek(SeekFrom::End(-3))).unwrap(), 7);
+    assert_eq!(now(cursor.read_u8()).unwrap(), b'7');
+    assert_eq!(now(cursor.seek(SeekFrom::Current(-2))).unwrap(), 6);
+    assert_eq!(now(cursor.stream_position()).unwrap(), 6);
+    now(cursor.rewind()).unwrap();
+    assert_eq!(now(cursor.read_u8()).unwrap(), b'0');
+    assert!(now(cursor.seek(SeekFrom::Current(-100))).is_err());
+    assert_eq!(now(cursor.seek(SeekFrom::Start(1000))).unwrap(), 1000);
+    assert_eq!(now(cursor.read(&mut [0; 1])).unwrap(), 0);
 }

@@ -1,4 +1,4 @@
-//! Streams that are split and joined, and the trivial ones: `empty`, `repeat`, `sink`.
+//! Tests streams that are split and joined, and the trivial ones: `empty`, `repeat`, `sink`.
 
 use std::{
     io::{self, ErrorKind, SeekFrom},
@@ -13,28 +13,30 @@ use std::{
 };
 
 use blitz_io::io::{
-    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, Empty,
-    ReadBuf, ReadHalf, WriteHalf, duplex, empty, join, repeat, sink, split,
+    self as bio, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt,
+    Empty, ReadBuf, ReadHalf, WriteHalf, copy, duplex, empty, join, repeat, sink, split,
 };
 
-use crate::{
-    by_hand::now,
-    caught::panic_of,
-    io::by_hand::{NOOP, Scripted, Step::Bytes, ready, shut, write},
-    make, watch,
+use crate::support::{
+    caught_panic::panic_of,
+    manual_io::{NOOP, ready, shut, write},
+    manual_poll::{now, waiting},
+    runtimes::{self, on_all_kinds},
+    scripted_io::{Scripted, Step::Bytes},
+    watchdog,
 };
 
 #[test]
 fn halves_read_and_write_the_same_stream() {
-    let inner = Scripted { vectored: true, ..Scripted::reads([Bytes(b"ab".to_vec())]) };
+    let inner = Scripted::reads([Bytes(b"ab")]).vectored();
     let (mut reader, mut writer) = split(inner);
     assert!(writer.is_write_vectored());
-    assert_eq!(ready(crate::io::by_hand::read::<9>(&mut reader, NOOP)), b"ab");
+    assert_eq!(ready(crate::support::manual_io::read::<9>(&mut reader, NOOP)), b"ab");
     assert_eq!(ready(write(&mut writer, NOOP, b"cd")), 2);
     now(writer.flush()).unwrap();
     shut(&mut writer);
     let inner = reader.unsplit(writer);
-    assert_eq!((&inner.taken[..], inner.flushed, inner.shut), (&b"cd"[..], 1, true));
+    assert_eq!((&inner.sink.taken[..], inner.sink.flushed, inner.sink.shut), (&b"cd"[..], 2, 1));
 }
 
 #[test]
@@ -55,13 +57,16 @@ fn a_stream_lives_until_both_halves_are_gone() {
     drop(writer);
     assert_eq!(ready(write(&mut other, NOOP, b"x")), 1);
     drop(reader);
-    assert_eq!(crate::io::by_hand::error(write(&mut other, NOOP, b"x")), ErrorKind::BrokenPipe);
+    assert_eq!(
+        crate::support::manual_io::error(write(&mut other, NOOP, b"x")),
+        ErrorKind::BrokenPipe
+    );
 }
 
 #[test]
 fn two_tasks_use_the_halves_at_the_same_time() {
-    let _watch = watch::begin();
-    let rt = make::workers(2);
+    let _watch = watchdog::start();
+    let rt = runtimes::workers(2);
     rt.block_on(async {
         let (one, two) = duplex(7);
         let mut tasks = Vec::new();
@@ -153,16 +158,16 @@ fn a_panic_in_one_half_makes_the_other_half_panic() {
 
 #[test]
 fn a_reader_and_a_writer_are_one_stream() {
-    let mut stream = pin!(join(&b"ab\n"[..], Scripted { vectored: true, ..Scripted::default() }));
+    let mut stream = pin!(join(&b"ab\n"[..], Scripted::default().vectored()));
     assert!(stream.is_write_vectored());
     let mut line = String::new();
     now(stream.read_line(&mut line)).unwrap();
     now(stream.write_all(b"cd")).unwrap();
     now(stream.flush()).unwrap();
     now(stream.shutdown()).unwrap();
-    let writer = stream.writer();
+    let writer = &stream.writer().sink;
     assert_eq!((line.as_str(), &writer.taken[..]), ("ab\n", &b"cd"[..]));
-    assert!(writer.flushed == 1 && writer.shut);
+    assert_eq!((writer.flushed, writer.shut), (2, 1));
 }
 
 #[test]
@@ -221,4 +226,82 @@ fn halves_of_a_stream_that_stays_can_be_shared() {
         assert!(scope.spawn(move || reader.is_pair_of(writer)).join().unwrap());
     });
     reader.unsplit(writer);
+}
+
+#[test]
+fn a_joined_stream_reads_from_the_reader_and_writes_to_the_writer() {
+    let mut joined = bio::join(&b"in"[..], Vec::new());
+    let mut text = String::new();
+    now(joined.read_to_string(&mut text)).unwrap();
+    now(joined.write_all(b"out")).unwrap();
+    assert_eq!(text, "in");
+    assert_eq!(joined.reader(), b"");
+    let (_, written) = joined.into_inner();
+    assert_eq!(written, b"out");
+}
+
+#[test]
+fn nothing_is_in_empty_and_no_end_in_repeat() {
+    assert_eq!(now(empty().read(&mut [0; 8])).unwrap(), 0);
+    assert_eq!(now(empty().write(b"gone")).unwrap(), 4);
+    let mut bytes = [0; 8];
+    now(repeat(7).read_exact(&mut bytes)).unwrap();
+    assert_eq!(bytes, [7; 8]);
+    let mut never = waiting(copy_never());
+    never.still_waits();
+}
+
+async fn copy_never() {
+    let (mut near, _far) = duplex(8);
+    copy(&mut near, &mut sink()).await.unwrap();
+}
+
+#[test]
+fn halves_work_at_once_on_two_tasks() {
+    on_all_kinds(|| async {
+        let (near, far) = duplex(7);
+        let (mut near_read, mut near_write) = bio::split(near);
+        let (mut far_read, mut far_write) = bio::split(far);
+        let bytes: Vec<u8> = (0..20_000_u32).map(|at| (at % 251) as u8).collect();
+        let expected = bytes.clone();
+        let writer = blitz_io::spawn(async move {
+            near_write.write_all(&bytes).await.unwrap();
+            near_write.shutdown().await.unwrap();
+        });
+        let echo = blitz_io::spawn(async move {
+            let mut part = [0; 5];
+            loop {
+                let count = far_read.read(&mut part).await.unwrap();
+                if count == 0 {
+                    return far_write.shutdown().await.unwrap();
+                }
+                far_write.write_all(&part[..count]).await.unwrap();
+            }
+        });
+        let mut got = Vec::new();
+        near_read.read_to_end(&mut got).await.unwrap();
+        assert!(got == expected);
+        writer.await.unwrap();
+        echo.await.unwrap();
+    });
+}
+
+#[test]
+fn halves_of_one_stream_know_each_other_and_become_it_again() {
+    let (a, b) = duplex(4);
+    let (a_read, mut a_write) = bio::split(a);
+    let (b_read, b_write) = bio::split(b);
+    assert!(a_read.is_pair_of(&a_write) && a_write.is_pair_of(&a_read));
+    assert!(!a_read.is_pair_of(&b_write));
+    now(a_write.write_all(b"x")).unwrap();
+    let _a = a_read.unsplit(a_write);
+    assert_eq!(now(b_read.unsplit(b_write).read_u8()).unwrap(), b'x');
+}
+
+#[test]
+fn halves_of_two_streams_do_not_join() {
+    let (a, b) = duplex(4);
+    let (a_read, _a_write) = bio::split(a);
+    let (_b_read, b_write) = bio::split(b);
+    panic_of(|| a_read.unsplit(b_write));
 }

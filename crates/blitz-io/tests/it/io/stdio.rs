@@ -1,4 +1,4 @@
-//! The standard streams, each test in a process of its own.
+//! Tests the standard streams, each in a process of its own.
 
 use std::{
     io::{Read, Write},
@@ -9,13 +9,13 @@ use blitz_io::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stderr, stdin, stdout,
 };
 
-use crate::{child, make, watch};
+use crate::support::{child, runtimes, watchdog};
 
 #[test]
 fn standard_input_is_copied_to_standard_output() {
     const NAME: &str = "io::stdio::standard_input_is_copied_to_standard_output";
     if child::role().is_some() {
-        make::workers(1).block_on(async {
+        runtimes::workers(1).block_on(async {
             let mut lines = BufReader::new(stdin()).lines();
             let mut out = stdout();
             while let Some(line) = lines.next_line().await.unwrap() {
@@ -28,7 +28,7 @@ fn standard_input_is_copied_to_standard_output() {
         });
         return;
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut command = child::command(NAME, "echo");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = child::start(&mut command).unwrap();
@@ -49,7 +49,7 @@ fn a_large_output_is_whole_and_in_order() {
     let byte = |at: usize| b'a' + (at % 23) as u8;
     if child::role().is_some() {
         let all: Vec<u8> = (0..SIZE).map(byte).collect();
-        make::one_thread().block_on(async {
+        runtimes::one_thread().block_on(async {
             let mut out = stdout();
             out.write_all(b"\nBEGIN\n").await.unwrap();
             out.write_all(&all).await.unwrap();
@@ -58,7 +58,7 @@ fn a_large_output_is_whole_and_in_order() {
         });
         return;
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut command = child::command(NAME, "writer");
     let mut process = child::start(command.stdout(Stdio::piped())).unwrap();
     let mut out = Vec::new();
@@ -72,6 +72,9 @@ fn a_large_output_is_whole_and_in_order() {
 
 #[test]
 fn a_standard_stream_needs_a_runtime() {
-    let text = crate::caught::panic_of(|| crate::by_hand::now(stdin().read(&mut [0]))).message;
+    let text = crate::support::caught_panic::panic_of(|| {
+        crate::support::manual_poll::now(stdin().read(&mut [0]))
+    })
+    .message;
     assert!(text.contains("there is no reactor running"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! `join!` and `try_join!`: all futures are polled, in turns.
+//! Tests `join!` and `try_join!`, which poll all futures in turns.
 //!
 //! A user who denies warnings gets none from the macros, which this file checks by doing so.
 #![deny(warnings)]
@@ -17,11 +17,12 @@ use blitz_io::{
     try_join,
 };
 
-use crate::{
-    by_hand::{Log, now, poll},
+use crate::support::{
+    event_log::Log,
     gate::Gate,
-    make::{all_kinds, one_thread},
-    watch,
+    manual_poll::{now, poll_once},
+    runtimes::{all_kinds, one_thread},
+    watchdog,
 };
 
 fn ok<T>(value: T) -> Result<T, ()> {
@@ -67,20 +68,20 @@ fn a_hundred_futures_can_be_joined() {
 fn all_are_waited_for() {
     let (left, right) = (Gate::new(), Gate::new());
     let mut both = pin!(async { join!(left.opened(), right.opened()) });
-    assert!(poll(both.as_mut()).is_pending());
+    assert!(poll_once(&mut both).is_pending());
     right.open();
-    assert!(poll(both.as_mut()).is_pending());
+    assert!(poll_once(&mut both).is_pending());
     left.open();
-    assert_eq!(poll(both.as_mut()), Poll::Ready(((), ())));
+    assert_eq!(poll_once(&mut both), Poll::Ready(((), ())));
 }
 
 #[test]
 fn a_finished_future_is_dropped_and_not_polled_again() {
     let log = Log::default();
     let mut both = pin!(async { join!(biased; log.ready("a", 1), log.ready_at("b", 2, 2)) });
-    assert!(poll(both.as_mut()).is_pending());
+    assert!(poll_once(&mut both).is_pending());
     assert_eq!(log.take(), ["poll a", "drop a", "poll b"]);
-    assert_eq!(poll(both.as_mut()), Poll::Ready((1, 2)));
+    assert_eq!(poll_once(&mut both), Poll::Ready((1, 2)));
     assert_eq!(log.take(), ["poll b", "drop b"]);
 }
 
@@ -92,7 +93,7 @@ macro_rules! order {
             let future = |name| log.ready_at(name, $polls, $output);
             let _ = $join!($($biased)* future("1"), future("2"), future("3"));
         });
-        while poll(all.as_mut()).is_pending() {}
+        while poll_once(&mut all).is_pending() {}
         let polls = log.take().into_iter();
         polls.filter_map(|line| line.strip_prefix("poll ").map(str::to_owned)).collect::<String>()
     }};
@@ -121,7 +122,7 @@ async fn ended(count: usize) -> Vec<JoinHandle<()>> {
 
 #[test]
 fn a_future_that_uses_up_the_budget_does_not_starve_the_others() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let done = rt.block_on(rt.spawn(async {
             // Ten times the budget of one poll.
@@ -147,7 +148,7 @@ fn a_future_that_uses_up_the_budget_does_not_starve_the_others() {
 
 #[test]
 fn biased_leaves_those_at_the_right_what_is_left_of_the_budget() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let left = rt.block_on(rt.spawn(async {
         let (many, few) = (ended(1_280).await, ended(1).await);
@@ -182,9 +183,9 @@ fn an_error_ends_it_at_once_and_drops_the_others() {
         log.add("result");
         result
     });
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     assert_eq!(log.take(), ["poll done", "drop done", "poll fails", "poll waits"]);
-    assert_eq!(poll(all.as_mut()), Poll::Ready(Err("broken")));
+    assert_eq!(poll_once(&mut all), Poll::Ready(Err("broken")));
     assert_eq!(log.take(), ["poll fails", "drop fails", "drop waits", "result"]);
 }
 
@@ -194,7 +195,7 @@ fn dropped_before_its_end_it_drops_each_future_and_output_once() {
     let mut all = Box::pin(async {
         join!(log.ready("a", log.ready("output of a", ())), log.ready_at("b", 2, ()));
     });
-    assert!(poll(all.as_mut()).is_pending());
+    assert!(poll_once(&mut all).is_pending());
     log.take();
     drop(all);
     assert_eq!(log.take(), ["drop output of a", "drop b"]);
@@ -223,11 +224,11 @@ fn whatever_becomes_a_future_may_be_joined() {
 fn an_output_that_cannot_be_is_no_trouble() {
     now(async {
         let mut all = pin!(async { join!(pending::<Infallible>(), ready(1)) });
-        assert!(poll(all.as_mut()).is_pending());
+        assert!(poll_once(&mut all).is_pending());
         let mut all = pin!(async { join!(biased; ready(1), pending::<Infallible>()) });
-        assert!(poll(all.as_mut()).is_pending());
+        assert!(poll_once(&mut all).is_pending());
         let mut all = pin!(async { join!(pending::<Infallible>()) });
-        assert!(poll(all.as_mut()).is_pending());
+        assert!(poll_once(&mut all).is_pending());
         assert_eq!(try_join!(ready(Err::<Infallible, _>(1)), ready(Ok(2))), Err(1));
         assert_eq!(try_join!(ready(Err::<Infallible, _>(1))), Err(1));
         assert_eq!(try_join!(ready(Ok::<_, Infallible>(1)), ready(Ok(2))), Ok((1, 2)));
@@ -263,14 +264,14 @@ fn futures_that_point_into_themselves_stay_where_they_are() {
         }
     }
     let mut all = Box::pin(async { join!(Fixed::default(), Fixed::default()) });
-    assert!(poll(all.as_mut()).is_pending());
-    assert!(poll(all.as_mut()).is_pending());
-    assert_eq!(poll(all.as_mut()), Poll::Ready((true, true)));
+    assert!(poll_once(&mut all).is_pending());
+    assert!(poll_once(&mut all).is_pending());
+    assert_eq!(poll_once(&mut all), Poll::Ready((true, true)));
 }
 
 #[test]
 fn the_future_is_send_if_its_parts_are() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let task = rt.spawn(async {
         let later = || async {

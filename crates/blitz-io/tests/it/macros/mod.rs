@@ -1,4 +1,4 @@
-//! The macros.
+//! Tests the macros.
 
 mod join;
 mod select;

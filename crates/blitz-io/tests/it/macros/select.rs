@@ -1,4 +1,4 @@
-//! `select!`: the first branch whose pattern matches wins, and the others are dropped.
+//! Tests `select!`: the first branch whose pattern matches wins, and the others are dropped.
 //!
 //! A user who denies warnings gets none from the macro, which this file checks by doing so.
 #![deny(warnings)]
@@ -13,11 +13,12 @@ use std::{
 
 use blitz_io::{select, task::yield_now};
 
-use crate::{
-    by_hand::{Log, now, poll},
-    caught::panic_of,
-    make::{all_kinds_unwatched, one_thread},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    event_log::Log,
+    manual_poll::{now, once, poll_once},
+    runtimes::{all_kinds_unpreempted, one_thread},
+    watchdog,
 };
 
 #[test]
@@ -94,11 +95,11 @@ fn an_output_that_does_not_match_disables_its_branch() {
             number = log.ready_at("last", 3, 3) => number,
         }
     });
-    assert!(poll(future.as_mut()).is_pending());
+    assert!(poll_once(&mut future).is_pending());
     assert_eq!(log.take(), ["poll none", "poll late", "poll last"]);
-    assert!(poll(future.as_mut()).is_pending());
+    assert!(poll_once(&mut future).is_pending());
     assert_eq!(log.take(), ["poll late", "poll last"]);
-    assert_eq!(poll(future.as_mut()), Poll::Ready(3));
+    assert_eq!(poll_once(&mut future), Poll::Ready(3));
     assert_eq!(log.take(), ["poll last", "drop none", "drop late", "drop last"]);
 }
 
@@ -118,7 +119,7 @@ fn an_output_that_does_not_match_is_dropped_at_once() {
             () = pending() => {}
         }
     });
-    assert!(poll(future).is_pending());
+    assert!(once(future).is_pending());
     assert_eq!(log.take(), ["drop output"]);
 }
 
@@ -275,7 +276,7 @@ fn after_the_random_first_branch_the_others_follow_in_order() {
                 () = log.ready_at("2", 2, ()) => {}
             }
         });
-        assert!(poll(future).is_pending());
+        assert!(once(future).is_pending());
         let order = log.take()[..3].join(" ");
         let round = "poll 0 poll 1 poll 2 poll 0 poll 1 poll 2";
         assert!(round.contains(&order), "{order}");
@@ -299,8 +300,8 @@ fn biased_begins_at_the_top() {
 
 #[test]
 fn a_task_without_budget_goes_to_the_end_of_its_queue() {
-    let _watch = watch::begin();
-    for rt in all_kinds_unwatched() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_unpreempted() {
         let result = rt.block_on(rt.spawn(async {
             let mut handles: Vec<_> = (0..128).map(|_| blitz_io::spawn(async {})).collect();
             while !handles.iter().all(|handle| handle.is_finished()) {
@@ -397,7 +398,7 @@ fn whatever_becomes_a_future_may_be_selected() {
 
 #[test]
 fn the_future_is_send_if_its_parts_are() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let name = String::from("name");
     let task = rt.spawn(async move {
@@ -447,7 +448,7 @@ fn the_future_is_as_large_as_tokios() {
 mod nothing_imported {
     #[test]
     fn pin_is_in_scope_in_a_branch() {
-        crate::by_hand::now(async {
+        crate::support::manual_poll::now(async {
             let (mut first, mut second) = (std::future::ready(1), std::future::ready(2));
             let sum = blitz_io::select! {
                 biased;

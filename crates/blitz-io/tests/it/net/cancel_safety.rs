@@ -1,4 +1,5 @@
-//! A future that is dropped while it waits loses no byte, datagram or connection.
+//! Tests that a network future that is dropped while it waits loses no byte, datagram or
+//! connection.
 
 use blitz_io::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -6,17 +7,18 @@ use blitz_io::{
     time::{self, sleep, timeout},
 };
 
-use crate::{
-    net::pairs,
-    on::{each, ms, one, others_wait, paused},
-    polled::{by_hand, once, waiting},
+use crate::support::{
+    clock::{ms, paused},
+    manual_poll::{by_hand, once, waiting},
+    runtimes::{on_all_kinds, on_one_thread, others_wait},
+    sockets::{ANY, listener, local_pair, tcp_pair, udp_pair},
 };
 
 #[test]
 fn read_takes_nothing_when_it_is_dropped_at_any_poll() {
-    one(async {
+    on_one_thread(async {
         for polls in 0..4 {
-            let (mut client, mut server) = pairs::tcp().await;
+            let (mut client, mut server) = tcp_pair().await;
             let mut buffer = [0; 16];
             {
                 let mut reading = by_hand(server.read(&mut buffer));
@@ -39,8 +41,8 @@ fn read_takes_nothing_when_it_is_dropped_at_any_poll() {
 
 #[test]
 fn reads_that_time_out_lose_nothing() {
-    each(|| async {
-        let (client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (client, mut server) = tcp_pair().await;
         let writing = blitz_io::spawn(async move {
             let mut client = client;
             for number in 0..500_u32 {
@@ -66,9 +68,9 @@ fn reads_that_time_out_lose_nothing() {
 
 #[test]
 fn accept_loses_no_connection() {
-    one(async {
+    on_one_thread(async {
         for polls in 0..4 {
-            let (listener, address) = pairs::listener().await;
+            let (listener, address) = listener().await;
             {
                 let mut accepting = by_hand(listener.accept());
                 for _ in 0..polls {
@@ -88,8 +90,8 @@ fn accept_loses_no_connection() {
 
 #[test]
 fn a_wake_up_of_a_dropped_accept_goes_to_another() {
-    one(async {
-        let (listener, address) = pairs::listener().await;
+    on_one_thread(async {
+        let (listener, address) = listener().await;
         let first = waiting(listener.accept());
         let mut second = waiting(listener.accept());
         let _client = TcpStream::connect(address).await.unwrap();
@@ -103,9 +105,9 @@ fn a_wake_up_of_a_dropped_accept_goes_to_another() {
 
 #[test]
 fn recv_loses_no_datagram() {
-    one(async {
+    on_one_thread(async {
         for polls in 0..4 {
-            let (a, b) = pairs::udp().await;
+            let (a, b) = udp_pair().await;
             let mut buffer = [0; 8];
             {
                 let mut receiving = by_hand(b.recv_from(&mut buffer));
@@ -124,8 +126,8 @@ fn recv_loses_no_datagram() {
 
 #[test]
 fn connect_that_is_dropped_closes_what_it_began() {
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
         for _ in 0..20 {
             drop(once(TcpStream::connect(address)));
         }
@@ -143,10 +145,10 @@ fn connect_that_is_dropped_closes_what_it_began() {
 
 #[test]
 fn writes_that_are_dropped_have_written_all_or_nothing_of_a_part() {
-    each(|| async {
+    on_all_kinds(|| async {
         // Each `write` returns how much it accepted; one that is dropped accepted nothing. So
         // exactly the bytes that were reported arrive.
-        let (mut client, mut server) = pairs::tcp().await;
+        let (mut client, mut server) = tcp_pair().await;
         let reading = blitz_io::spawn(async move {
             let mut all = Vec::new();
             server.read_to_end(&mut all).await.unwrap();
@@ -171,8 +173,8 @@ fn writes_that_are_dropped_have_written_all_or_nothing_of_a_part() {
 
 #[test]
 fn readable_and_writable_may_be_dropped_at_will() {
-    one(async {
-        let (mut client, server) = pairs::tcp().await;
+    on_one_thread(async {
+        let (mut client, server) = tcp_pair().await;
         for _ in 0..100 {
             let _ = once(server.readable());
             let _ = once(server.writable());
@@ -187,8 +189,8 @@ fn readable_and_writable_may_be_dropped_at_will() {
 
 #[test]
 fn read_until_keeps_what_it_had_in_the_buffer_of_its_caller() {
-    one(async {
-        let (mut a, b) = pairs::near().await;
+    on_one_thread(async {
+        let (mut a, b) = local_pair().await;
         let mut reader = BufReader::new(b);
         let mut line = Vec::new();
         a.write_all(b"he").await.unwrap();
@@ -204,9 +206,9 @@ fn read_until_keeps_what_it_had_in_the_buffer_of_its_caller() {
 
 #[test]
 fn select_in_a_loop_sees_every_message_of_every_socket() {
-    each(|| async {
-        let (a, b) = pairs::udp().await;
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (a, b) = udp_pair().await;
+        let (mut client, mut server) = tcp_pair().await;
         let sending = blitz_io::spawn(async move {
             for number in 0..100_u8 {
                 a.send(&[number]).await.unwrap();
@@ -256,8 +258,8 @@ fn a_sleep_that_is_cut_off_at_any_poll_leaves_the_others() {
 
 #[test]
 fn a_task_that_is_aborted_gives_its_socket_up() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         let reading = blitz_io::spawn(async move {
             let mut server = server;
             server.read(&mut [0; 8]).await
@@ -265,6 +267,46 @@ fn a_task_that_is_aborted_gives_its_socket_up() {
         reading.abort();
         assert!(reading.await.unwrap_err().is_cancelled());
         assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0, "it is closed");
-        let _ = UdpSocket::bind(pairs::ANY).await.unwrap();
+        let _ = UdpSocket::bind(ANY).await.unwrap();
+    });
+}
+
+#[test]
+fn a_read_that_was_given_up_loses_nothing() {
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
+        for round in 0..32 {
+            let mut buf = [0; 4];
+            assert!(once(server.read(&mut buf)).is_pending());
+            client.write_u32(round).await.unwrap();
+            assert_eq!(server.read_u32().await.unwrap(), round);
+        }
+    });
+}
+
+#[test]
+fn an_accept_that_was_given_up_takes_no_connection() {
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
+        for _ in 0..32 {
+            assert!(once(listener.accept()).is_pending());
+            let client = TcpStream::connect(address).await.unwrap();
+            let (_, from) = listener.accept().await.unwrap();
+            assert_eq!(from, client.local_addr().unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_receive_that_was_given_up_loses_no_datagram() {
+    on_all_kinds(|| async {
+        let (one, other) = udp_pair().await;
+        for round in 0..64u8 {
+            let mut buf = [0; 4];
+            assert!(once(other.recv(&mut buf)).is_pending());
+            one.send(&[round]).await.unwrap();
+            assert_eq!(other.recv(&mut buf).await.unwrap(), 1);
+            assert_eq!(buf[0], round);
+        }
     });
 }

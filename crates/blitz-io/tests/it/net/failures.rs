@@ -1,4 +1,4 @@
-//! Failures on the network: each is an error with the system's number, and nothing hangs.
+//! Tests failures on the network: each is an error with the system's number, and nothing hangs.
 
 use std::{
     io::{self, ErrorKind},
@@ -10,10 +10,12 @@ use blitz_io::{
     net::{self, TcpListener, TcpSocket, TcpStream, UdpSocket},
 };
 
-use crate::{
-    caught::panic_of,
-    net::connected::{listener, on_each, once, tcp, workers},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    manual_poll::once,
+    runtimes::{on_all_kinds, workers_with_drivers},
+    sockets::{listener, tcp_pair},
+    watchdog,
 };
 
 #[track_caller]
@@ -48,7 +50,7 @@ const NOT_AVAILABLE: i32 = libc::EADDRNOTAVAIL;
 
 #[test]
 fn a_refused_connection_has_the_systems_number() {
-    on_each(async || {
+    on_all_kinds(|| async {
         let (_deserted, addr) = deserted();
         let error = TcpStream::connect(addr).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
@@ -61,9 +63,8 @@ fn a_refused_connection_has_the_systems_number() {
 
 #[test]
 fn every_address_is_tried_and_the_last_error_is_returned() {
-    on_each(async || {
-        let listener = listener().await;
-        let good = listener.local_addr().unwrap();
+    on_all_kinds(|| async {
+        let (_listener, good) = listener().await;
         let (_one, one) = deserted();
         let stream = TcpStream::connect(&[one, good][..]).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), good);
@@ -79,7 +80,7 @@ fn every_address_is_tried_and_the_last_error_is_returned() {
 
 #[test]
 fn no_address_at_all_is_bad_input() {
-    on_each(async || {
+    on_all_kinds(|| async {
         let none: &[SocketAddr] = &[];
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let errors = [
@@ -96,7 +97,7 @@ fn no_address_at_all_is_bad_input() {
 
 #[test]
 fn a_name_without_a_port_is_invalid_input_and_the_error_names_it() {
-    on_each(async || {
+    on_all_kinds(|| async {
         let error = TcpStream::connect("localhost").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         says(&error, &["localhost"]);
@@ -105,9 +106,8 @@ fn a_name_without_a_port_is_invalid_input_and_the_error_names_it() {
 
 #[test]
 fn a_taken_port_has_the_systems_number() {
-    on_each(async || {
-        let taken = listener().await;
-        let addr = taken.local_addr().unwrap();
+    on_all_kinds(|| async {
+        let (_taken, addr) = listener().await;
         let error = TcpListener::bind(addr).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         assert_eq!(error.raw_os_error(), Some(IN_USE));
@@ -122,7 +122,7 @@ fn a_taken_port_has_the_systems_number() {
 
 #[test]
 fn an_address_of_another_machine_cannot_be_bound() {
-    on_each(async || {
+    on_all_kinds(|| async {
         // An address of the block for documentation, which no machine has.
         let error = TcpListener::bind("192.0.2.1:0").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
@@ -134,7 +134,7 @@ fn an_address_of_another_machine_cannot_be_bound() {
 #[test]
 fn a_path_that_is_taken_missing_or_too_long_is_an_error() {
     use blitz_io::net::{UnixDatagram, UnixListener, UnixStream};
-    on_each(async || {
+    on_all_kinds(|| async {
         let error = UnixStream::connect("/nowhere/at/all").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
@@ -157,8 +157,8 @@ fn a_path_that_is_taken_missing_or_too_long_is_an_error() {
 
 #[test]
 fn an_empty_buffer_is_full_at_once() {
-    on_each(async || {
-        let (mut client, mut server) = tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         assert_eq!(client.read(&mut []).await.unwrap(), 0);
         assert_eq!(client.write(&[]).await.unwrap(), 0);
         server.write_all(b"x").await.unwrap();
@@ -169,8 +169,8 @@ fn an_empty_buffer_is_full_at_once() {
 
 #[test]
 fn writing_to_a_closed_connection_ends_with_an_error() {
-    on_each(async || {
-        let (mut client, server) = tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         drop(server);
         let error = loop {
             if let Err(error) = client.write_all(&[0; 4096]).await {
@@ -188,8 +188,8 @@ fn writing_to_a_closed_connection_ends_with_an_error() {
 #[test]
 #[cfg(all(unix, debug_assertions))]
 fn a_socket_in_blocking_mode_is_refused_in_debug_builds() {
-    let _watch = watch::begin();
-    let rt = workers();
+    let _watch = watchdog::start();
+    let rt = workers_with_drivers(2);
     let _guard = rt.enter();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let line = line!() + 1;
@@ -200,7 +200,7 @@ fn a_socket_in_blocking_mode_is_refused_in_debug_builds() {
 
 #[test]
 fn without_a_runtime_from_std_panics_at_the_callers_line() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let line = line!() + 1;
@@ -213,9 +213,9 @@ fn without_a_runtime_from_std_panics_at_the_callers_line() {
 
 #[test]
 fn a_socket_works_from_another_runtime_while_its_own_runs() {
-    let _watch = watch::begin();
-    let (first, abroad) = (workers(), workers());
-    let (mut client, mut server) = first.block_on(tcp());
+    let _watch = watchdog::start();
+    let (first, abroad) = (workers_with_drivers(2), workers_with_drivers(2));
+    let (mut client, mut server) = first.block_on(tcp_pair());
     abroad.block_on(async {
         assert!(once(server.read(&mut [0])).is_pending());
         client.write_all(b"x").await.unwrap();
@@ -225,10 +225,10 @@ fn a_socket_works_from_another_runtime_while_its_own_runs() {
 
 #[test]
 fn a_socket_used_after_its_runtime_returns_an_error_and_does_not_hang() {
-    let _watch = watch::begin();
-    let (first, abroad) = (workers(), workers());
-    let (mut client, server) = first.block_on(tcp());
-    let listener = first.block_on(listener());
+    let _watch = watchdog::start();
+    let (first, abroad) = (workers_with_drivers(2), workers_with_drivers(2));
+    let (mut client, server) = first.block_on(tcp_pair());
+    let (listener, _) = first.block_on(listener());
     drop(first);
     abroad.block_on(async {
         for error in [
@@ -247,9 +247,9 @@ fn a_socket_used_after_its_runtime_returns_an_error_and_does_not_hang() {
 
 #[test]
 fn an_operation_pending_when_the_runtime_ends_returns_an_error() {
-    let _watch = watch::begin();
-    let (first, abroad) = (workers(), workers());
-    let (mut client, _server) = first.block_on(tcp());
+    let _watch = watchdog::start();
+    let (first, abroad) = (workers_with_drivers(2), workers_with_drivers(2));
+    let (mut client, _server) = first.block_on(tcp_pair());
     let waits = abroad.spawn(async move { client.read(&mut [0]).await.unwrap_err() });
     drop(first);
     let error = abroad.block_on(waits).unwrap();
@@ -260,15 +260,15 @@ fn an_operation_pending_when_the_runtime_ends_returns_an_error() {
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn a_descriptor_that_epoll_refuses_has_the_systems_number() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for number in [libc::ENOSPC, libc::ENOMEM] {
         // The filter ends with its thread.
         let refused = std::thread::spawn(move || {
-            let runtime = crate::net::connected::one_thread();
+            let runtime = crate::support::runtimes::one_thread_with_drivers();
             if runtime.handle().io_backend() != Some(blitz_io::runtime::IoBackend::Epoll) {
                 return;
             }
-            crate::sandbox::forbid_with(libc::SYS_epoll_ctl, number, 0);
+            crate::support::syscall_filter::forbid_with(libc::SYS_epoll_ctl, number, 0);
             runtime.block_on(async {
                 let error = TcpListener::bind("127.0.0.1:0").await.unwrap_err();
                 assert_eq!(error.raw_os_error(), Some(number), "{error:?}");

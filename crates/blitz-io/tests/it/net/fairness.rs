@@ -1,4 +1,4 @@
-//! A task whose I/O or timers are always ready still lets others run.
+//! Tests that a task whose I/O or timers are always ready still lets others run.
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -10,10 +10,10 @@ use blitz_io::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use crate::{
-    net::pairs,
-    on::{ms, one, paused},
-    watch,
+use crate::support::{
+    clock::{ms, paused},
+    runtimes::on_one_thread,
+    sockets, watchdog,
 };
 
 /// Polls `busy`, which never waits by itself, and returns the number of turns after which it
@@ -33,8 +33,8 @@ async fn turns_until_it_yields<F: Future<Output = ()>>(busy: impl Fn() -> F) -> 
 
 #[test]
 fn reading_what_is_there_spends_the_budget() {
-    one(async {
-        let (mut client, server) = pairs::tcp().await;
+    on_one_thread(async {
+        let (mut client, server) = sockets::tcp_pair().await;
         client.write_all(&[0; 50_000]).await.unwrap();
         let server = Arc::new(blitz_io::sync::Mutex::new(server));
         task::spawn(async move {
@@ -59,9 +59,9 @@ fn reading_what_is_there_spends_the_budget() {
 
 #[test]
 fn datagrams_that_are_there_spend_the_budget() {
-    one(async {
+    on_one_thread(async {
         task::spawn(async {
-            let socket = UdpSocket::bind(pairs::ANY).await.unwrap();
+            let socket = UdpSocket::bind(sockets::ANY).await.unwrap();
             let address = socket.local_addr().unwrap();
             // The socket sends to itself, so sends and receives are always ready.
             let turns = turns_until_it_yields(|| async {
@@ -77,7 +77,7 @@ fn datagrams_that_are_there_spend_the_budget() {
 
 #[test]
 fn memory_that_is_never_empty_spends_the_budget() {
-    one(async {
+    on_one_thread(async {
         task::spawn(async {
             let turns = turns_until_it_yields(|| async {
                 let (mut a, mut b) = duplex(8);
@@ -107,9 +107,9 @@ fn sleeps_that_are_over_spend_the_budget() {
 
 #[test]
 fn a_task_that_always_yields_does_not_keep_sockets_and_timers_waiting() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let multi = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    for rt in [crate::on::one_thread(), multi] {
+    for rt in [crate::support::runtimes::one_thread_with_drivers(), multi] {
         rt.block_on(async {
             let busy = task::spawn(async {
                 loop {
@@ -117,7 +117,7 @@ fn a_task_that_always_yields_does_not_keep_sockets_and_timers_waiting() {
                 }
             });
             let work = task::spawn(async {
-                let (mut a, mut b) = pairs::tcp().await;
+                let (mut a, mut b) = sockets::tcp_pair().await;
                 for number in 0..50_u32 {
                     a.write_u32(number).await.unwrap();
                     assert_eq!(b.read_u32().await.unwrap(), number);
@@ -132,10 +132,13 @@ fn a_task_that_always_yields_does_not_keep_sockets_and_timers_waiting() {
 
 #[test]
 fn sockets_that_are_always_busy_do_not_keep_others_waiting() {
-    let _watch = watch::begin();
-    for rt in [crate::on::one_thread(), crate::on::workers(1)] {
+    let _watch = watchdog::start();
+    for rt in [
+        crate::support::runtimes::one_thread_with_drivers(),
+        crate::support::runtimes::workers_with_drivers(1),
+    ] {
         rt.block_on(async {
-            let (mut a, mut b) = pairs::tcp().await;
+            let (mut a, mut b) = sockets::tcp_pair().await;
             let flood = task::spawn(async move {
                 let chunk = vec![0; 65536];
                 while a.write_all(&chunk).await.is_ok() {}
@@ -145,7 +148,7 @@ fn sockets_that_are_always_busy_do_not_keep_others_waiting() {
                 while b.read(&mut chunk).await.is_ok_and(|count| count > 0) {}
             });
             let quiet = task::spawn(async {
-                let (mut a, mut b) = pairs::tcp().await;
+                let (mut a, mut b) = sockets::tcp_pair().await;
                 for number in 0..100_u32 {
                     a.write_u32(number).await.unwrap();
                     assert_eq!(b.read_u32().await.unwrap(), number);
@@ -167,10 +170,20 @@ fn connections_that_are_always_ready_are_served_in_turns() {
         os::unix::net::UnixStream,
     };
 
+    use crate::support::descriptor_limit;
+
     const CONNECTIONS: usize = 700;
     const ROUNDS: usize = 30;
-    let _watch = watch::begin();
-    for rt in [crate::on::one_thread(), crate::on::workers(1)] {
+    let _watch = watchdog::start();
+    // Two for each connection, and some for the tests beside this one.
+    if descriptor_limit::raise() < 2_000 {
+        eprintln!("skipped: too few descriptors");
+        return;
+    }
+    for rt in [
+        crate::support::runtimes::one_thread_with_drivers(),
+        crate::support::runtimes::workers_with_drivers(1),
+    ] {
         let (mut clients, servers): (Vec<_>, Vec<_>) =
             (0..CONNECTIONS).map(|_| UnixStream::pair().unwrap()).unzip();
         let (go, gone) = std::sync::mpsc::channel::<()>();

@@ -1,5 +1,5 @@
-//! Sockets and pipes that report an event to the driver and then change their state, sockets that
-//! are dropped while waits on them are leaked, and backends that the system refuses.
+//! Tests sockets and pipes that change their state after they reported an event to the driver,
+//! sockets that are dropped while waits on them are leaked, and backends that the system refuses.
 #![cfg(all(target_os = "linux", feature = "net", feature = "time", feature = "io-util"))]
 
 use std::{
@@ -17,24 +17,14 @@ use std::{
 use blitz_io::{
     io::{AsyncReadExt, Interest},
     net::{TcpStream, UnixStream, unix::pipe},
-    runtime::{Builder, IoBackend, Preemption, Runtime},
+    runtime::{Builder, IoBackend, Preemption},
     time::timeout,
 };
 
-use crate::watch;
+use crate::support::{runtimes::one_thread_with_drivers, temp_files::make_fifo, watchdog};
 
 /// A time that is long enough for code that does not hang, and short enough to wait for.
 const SOON: Duration = Duration::from_millis(50);
-
-fn one_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
-fn make_fifo(path: &Path) {
-    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: `path` ends with a zero byte.
-    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
-}
 
 fn open_writer(path: &Path) -> File {
     OpenOptions::new().write(true).open(path).unwrap()
@@ -44,11 +34,11 @@ fn open_writer(path: &Path) -> File {
 /// it, there is no end and nothing to read.
 #[test]
 fn a_fifo_with_a_second_writer_is_waited_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fifo");
     make_fifo(&path);
-    one_thread().block_on(async {
+    one_thread_with_drivers().block_on(async {
         let mut receiver = pipe::OpenOptions::new().open_receiver(&path).unwrap();
         let mut bytes = [0; 8];
         let mut first = open_writer(&path);
@@ -98,8 +88,8 @@ fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
 /// The kernel ends a read behind the bytes that came with a descriptor, although there are more.
 #[test]
 fn a_read_that_ends_at_a_descriptor_does_not_forget_what_is_behind_it() {
-    let _watch = watch::begin();
-    one_thread().block_on(async {
+    let _watch = watchdog::start();
+    one_thread_with_drivers().block_on(async {
         let (theirs, ours) = std::os::unix::net::UnixStream::pair().unwrap();
         send_with_descriptor(&theirs, b"one");
         (&theirs).write_all(b"four").unwrap();
@@ -115,8 +105,8 @@ fn a_read_that_ends_at_a_descriptor_does_not_forget_what_is_behind_it() {
 /// The waits are leaked, so they stay in the socket's wait queues when it is dropped.
 #[test]
 fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again() {
-    let _watch = watch::begin();
-    one_thread().block_on(async {
+    let _watch = watchdog::start();
+    one_thread_with_drivers().block_on(async {
         for _ in 0..3 {
             let (one, other) = UnixStream::pair().unwrap();
             let mut cx = Context::from_waker(Waker::noop());
@@ -136,7 +126,7 @@ fn a_socket_whose_waits_were_forgotten_can_be_dropped_and_its_place_used_again()
 /// dispatched; the other worker sleeps.
 #[test]
 fn an_event_is_dispatched_while_the_worker_of_the_last_one_is_stuck() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(Preemption::new())
@@ -162,21 +152,21 @@ fn an_event_is_dispatched_while_the_worker_of_the_last_one_is_stuck() {
             is_told.send(()).unwrap();
         });
         // Both tasks wait, and both workers sleep.
-        watch::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
-        watch::until(|| rt.metrics().worker_park_unpark_count(1) % 2 == 1);
+        watchdog::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
+        watchdog::until(|| rt.metrics().worker_park_unpark_count(1) % 2 == 1);
         calls.write_all(b"x").unwrap();
         stuck.recv().unwrap();
         frees.write_all(b"x").unwrap();
         // Not by `block_on`, whose wake-up would wake a worker.
-        watch::until(|| waits.is_finished());
+        watchdog::until(|| waits.is_finished());
     }
 }
 
 /// The kernel ends a read in front of a byte that was sent out of band.
 #[test]
 fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
-    let _watch = watch::begin();
-    one_thread().block_on(async {
+    let _watch = watchdog::start();
+    one_thread_with_drivers().block_on(async {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut theirs = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (ours, _) = listener.accept().unwrap();
@@ -185,7 +175,7 @@ fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
         theirs.write_all(b"four").unwrap();
         // All bytes arrive before the first read.
         let mut all = [0; 16];
-        watch::until(|| {
+        watchdog::until(|| {
             let mut unread: libc::c_int = 0;
             // SAFETY: the call writes one integer, to `unread`.
             unsafe { libc::ioctl(ours.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
@@ -205,12 +195,12 @@ fn a_read_that_ends_at_an_urgent_byte_does_not_forget_what_is_behind_it() {
 
 #[test]
 fn a_runtime_returns_its_io_backend() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // The environment variable would override the setting.
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
         return;
     }
-    assert_eq!(one_thread().handle().io_backend(), Some(IoBackend::Epoll));
+    assert_eq!(one_thread_with_drivers().handle().io_backend(), Some(IoBackend::Epoll));
     assert_eq!(Builder::new_current_thread().build().unwrap().handle().io_backend(), None);
     for backend in [IoBackend::Poll, IoBackend::Epoll, IoBackend::Uring] {
         // Some systems refuse io_uring, so the build fails.
@@ -228,13 +218,13 @@ fn a_runtime_returns_its_io_backend() {
 fn where_epoll_is_refused_poll_takes_its_place_unless_epoll_was_requested() {
     use blitz_io::io::AsyncWriteExt;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
         return;
     }
     let refused = std::thread::spawn(|| {
-        crate::sandbox::forbid(libc::SYS_epoll_create1, 0);
-        let rt = one_thread();
+        crate::support::syscall_filter::forbid(libc::SYS_epoll_create1, 0);
+        let rt = one_thread_with_drivers();
         assert_eq!(rt.handle().io_backend(), Some(IoBackend::Poll));
         rt.block_on(async {
             let (mut near, mut far) = UnixStream::pair().unwrap();
@@ -262,12 +252,12 @@ fn where_epoll_is_refused_poll_takes_its_place_unless_epoll_was_requested() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_requested_uring_that_is_refused_is_an_error() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if std::env::var_os("BLITZ_IO_BACKEND").is_some() {
         return;
     }
     let refused = std::thread::spawn(|| {
-        crate::sandbox::forbid(libc::SYS_io_uring_setup, 0);
+        crate::support::syscall_filter::forbid(libc::SYS_io_uring_setup, 0);
         Builder::new_current_thread().io_backend(IoBackend::Uring).enable_io().build()
     });
     let text = refused.join().unwrap().unwrap_err().to_string();

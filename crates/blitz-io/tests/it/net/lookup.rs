@@ -1,4 +1,4 @@
-//! `ToSocketAddrs` and `lookup_host`: every form of an address.
+//! Tests `ToSocketAddrs` and `lookup_host` with every form of an address.
 
 use std::{
     io::ErrorKind,
@@ -7,9 +7,9 @@ use std::{
 
 use blitz_io::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host};
 
-use crate::{
-    net::pairs,
-    on::{each, one},
+use crate::support::{
+    runtimes::{on_all_kinds, on_one_thread},
+    sockets,
 };
 
 async fn all(host: impl ToSocketAddrs) -> Vec<SocketAddr> {
@@ -18,7 +18,7 @@ async fn all(host: impl ToSocketAddrs) -> Vec<SocketAddr> {
 
 #[test]
 fn every_form_of_a_number_is_taken_as_it_is() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (v4, v6) = (Ipv4Addr::new(127, 0, 0, 9), Ipv6Addr::LOCALHOST);
         let wanted = SocketAddr::from((v4, 80));
         assert_eq!(all(wanted).await, [wanted]);
@@ -41,7 +41,7 @@ fn every_form_of_a_number_is_taken_as_it_is() {
 
 #[test]
 fn a_name_is_looked_up() {
-    each(|| async {
+    on_all_kinds(|| async {
         let found = all(("localhost", 80)).await;
         assert!(found.iter().any(|address| address.ip().is_loopback()), "{found:?}");
         let found = all("localhost:81").await;
@@ -51,7 +51,7 @@ fn a_name_is_looked_up() {
 
 #[test]
 fn invalid_addresses_are_errors() {
-    each(|| async {
+    on_all_kinds(|| async {
         for wrong in ["127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ""] {
             let error = lookup_host(wrong).await.map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong}");
@@ -62,7 +62,7 @@ fn invalid_addresses_are_errors() {
 
 #[test]
 fn no_address_at_all_is_an_error() {
-    each(|| async {
+    on_all_kinds(|| async {
         let none: &[SocketAddr] = &[];
         let error = TcpStream::connect(none).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
@@ -75,12 +75,12 @@ fn no_address_at_all_is_an_error() {
 
 #[test]
 fn addresses_are_tried_until_one_works() {
-    each(|| async {
+    on_all_kinds(|| async {
         // Bound and never listening, so connections are refused, and no other socket gets the port.
         let deserted = blitz_io::net::TcpSocket::new_v4().unwrap();
         deserted.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let dead = deserted.local_addr().unwrap();
-        let (listener, alive) = pairs::listener().await;
+        let (listener, alive) = sockets::listener().await;
         let client = TcpStream::connect(&[dead, alive][..]).await.unwrap();
         assert_eq!(client.peer_addr().unwrap(), alive);
         listener.accept().await.unwrap();
@@ -94,7 +94,7 @@ fn addresses_are_tried_until_one_works() {
 
 #[test]
 fn an_address_that_is_not_here_cannot_be_bound() {
-    one(async {
+    on_one_thread(async {
         // An address that is reserved for documentation: no machine has it.
         let error = TcpListener::bind("192.0.2.1:0").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);

@@ -1,4 +1,4 @@
-//! Named pipes, which only Windows has.
+//! Tests named pipes, which only Windows has.
 
 use std::{
     io::{ErrorKind, IoSlice},
@@ -12,11 +12,11 @@ use blitz_io::{
     },
 };
 
-use crate::{
-    caught::panic_of,
-    on::{each, one, one_thread},
-    polled::waiting,
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    manual_poll::waiting,
+    runtimes::{on_all_kinds, on_one_thread, one_thread_with_drivers},
+    watchdog,
 };
 
 /// `ERROR_PIPE_BUSY`: all instances have a client.
@@ -39,7 +39,7 @@ async fn pair() -> (NamedPipeServer, NamedPipeClient) {
 
 #[test]
 fn each_end_reads_what_the_other_wrote() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (mut server, mut client) = pair().await;
         for round in 0..50_u32 {
             client.write_u32(round).await.unwrap();
@@ -52,7 +52,7 @@ fn each_end_reads_what_the_other_wrote() {
 
 #[test]
 fn much_goes_both_ways_at_once() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (server, client) = pair().await;
         let (mut from_client, mut to_client) = blitz_io::io::split(server);
         let (mut from_server, mut to_server) = blitz_io::io::split(client);
@@ -76,7 +76,7 @@ fn much_goes_both_ways_at_once() {
 
 #[test]
 fn a_server_waits_for_its_client() {
-    each(|| async {
+    on_all_kinds(|| async {
         let name = name();
         let server = ServerOptions::new().first_pipe_instance(true).create(&name).unwrap();
         let mut connecting = waiting(server.connect());
@@ -92,7 +92,7 @@ fn a_server_waits_for_its_client() {
 
 #[test]
 fn an_instance_that_has_a_client_is_busy_and_a_name_without_one_is_not_found() {
-    one(async {
+    on_one_thread(async {
         let name = name();
         let error = ClientOptions::new().open(&name).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -108,7 +108,7 @@ fn an_instance_that_has_a_client_is_busy_and_a_name_without_one_is_not_found() {
 
 #[test]
 fn the_end_comes_after_the_last_bytes() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (mut server, mut client) = pair().await;
         client.write_all(b"last words").await.unwrap();
         drop(client);
@@ -121,7 +121,7 @@ fn the_end_comes_after_the_last_bytes() {
 
 #[test]
 fn writing_without_a_reader_ends_with_an_error() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (server, mut client) = pair().await;
         drop(server);
         let error = loop {
@@ -135,7 +135,7 @@ fn writing_without_a_reader_ends_with_an_error() {
 
 #[test]
 fn one_client_after_the_other_is_served_by_one_instance() {
-    each(|| async {
+    on_all_kinds(|| async {
         let name = name();
         let mut server = ServerOptions::new().create(&name).unwrap();
         for round in 0..10_u8 {
@@ -155,7 +155,7 @@ fn one_client_after_the_other_is_served_by_one_instance() {
 
 #[test]
 fn operations_that_are_not_ready_would_block() {
-    one(async {
+    on_one_thread(async {
         let (server, client) = pair().await;
         let mut byte = [0; 1];
         assert_eq!(server.try_read(&mut byte).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -178,7 +178,7 @@ fn operations_that_are_not_ready_would_block() {
 
 #[test]
 fn messages_are_kept_apart() {
-    one(async {
+    on_one_thread(async {
         let name = name();
         let mut server = ServerOptions::new().pipe_mode(PipeMode::Message).create(&name).unwrap();
         let mut client = ClientOptions::new().pipe_mode(PipeMode::Message).open(&name).unwrap();
@@ -202,7 +202,7 @@ fn messages_are_kept_apart() {
 
 #[test]
 fn a_read_that_was_given_up_loses_nothing() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (mut server, mut client) = pair().await;
         for number in 0..20_u8 {
             let mut byte = [0; 1];
@@ -217,7 +217,7 @@ fn a_read_that_was_given_up_loses_nothing() {
 
 #[test]
 fn a_pipe_that_is_dropped_with_everything_under_way_leaves_nothing() {
-    each(|| async {
+    on_all_kinds(|| async {
         for _ in 0..50 {
             let (server, mut client) = pair().await;
             client.write_all(&[1; 100]).await.unwrap();
@@ -231,17 +231,17 @@ fn a_pipe_that_is_dropped_with_everything_under_way_leaves_nothing() {
 
 #[test]
 fn a_wait_after_the_end_of_its_runtime_returns_an_error() {
-    let _watch = watch::begin();
-    let first = one_thread();
+    let _watch = watchdog::start();
+    let first = one_thread_with_drivers();
     let (server, _client) = first.block_on(pair());
     drop(first);
-    let error = one_thread().block_on(server.readable()).unwrap_err();
+    let error = one_thread_with_drivers().block_on(server.readable()).unwrap_err();
     assert!(error.to_string().contains("is being shutdown"), "{error}");
 }
 
 #[test]
 fn a_pipe_without_a_runtime_panics() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     panic_of(|| ServerOptions::new().create(name())).says(&["there is no reactor running"]);
     panic_of(|| ServerOptions::new().max_instances(255).clone())
         .says(&["cannot specify more than 254 instances"]);

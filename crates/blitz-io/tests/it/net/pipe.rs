@@ -1,48 +1,33 @@
-//! `net::unix::pipe`: anonymous pipes and those with a path.
+//! Tests `net::unix::pipe`: anonymous pipes and pipes with a path.
 
 use std::{
-    ffi::CString,
+    fs::File,
     io::{ErrorKind, Read, Write},
-    os::{fd::AsFd, unix::ffi::OsStrExt},
+    os::fd::{AsFd, OwnedFd},
 };
 
 use blitz_io::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
-    net::unix::pipe,
+    net::unix::pipe::{self, OpenOptions, Receiver, Sender},
 };
 
-use crate::{
-    net::pairs::{Path, path},
-    on::{each, one},
-    polled::by_hand,
+use crate::support::{
+    manual_poll::by_hand,
+    runtimes::{on_all_kinds, on_one_thread},
+    sockets::would_block,
+    temp_files::{UnusedPath, folder, make_fifo, unused_path},
 };
 
-fn fifo() -> Path {
-    let path = path();
-    let name = CString::new(path.as_ref().as_os_str().as_bytes()).unwrap();
-    // SAFETY: `name` ends with a zero byte and lives through the call.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+fn fifo() -> UnusedPath {
+    let path = unused_path();
+    make_fifo(path.as_ref());
     path
 }
 
 #[test]
-fn an_anonymous_one_carries_bytes_to_its_end() {
-    each(|| async {
-        let (mut sender, mut receiver) = pipe::pipe().unwrap();
-        let writing = blitz_io::spawn(async move {
-            sender.write_all(&[5; 200_000]).await.unwrap();
-        });
-        let mut got = Vec::new();
-        receiver.read_to_end(&mut got).await.unwrap();
-        assert_eq!(got.len(), 200_000);
-        writing.await.unwrap();
-    });
-}
-
-#[test]
 fn a_write_to_a_pipe_without_a_reader_is_an_error() {
-    let _no_child = crate::child::none_starts();
-    each(|| async {
+    let _no_child = crate::support::child::none_starts();
+    on_all_kinds(|| async {
         let (mut sender, receiver) = pipe::pipe().unwrap();
         drop(receiver);
         let error = sender.write_all(b"x").await.unwrap_err();
@@ -52,8 +37,8 @@ fn a_write_to_a_pipe_without_a_reader_is_an_error() {
 
 #[test]
 fn tries_and_readiness_distinguish_full_from_empty() {
-    let _no_child = crate::child::none_starts();
-    each(|| async {
+    let _no_child = crate::support::child::none_starts();
+    on_all_kinds(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();
         let mut buffer = [0; 4096];
         assert_eq!(receiver.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -83,7 +68,7 @@ fn tries_and_readiness_distinguish_full_from_empty() {
 
 #[test]
 fn one_with_a_path_is_opened_from_both_sides() {
-    each(|| async {
+    on_all_kinds(|| async {
         let path = fifo();
         let options = pipe::OpenOptions::new();
         // The pipe has no reader yet.
@@ -108,7 +93,7 @@ fn one_with_a_path_is_opened_from_both_sides() {
 #[test]
 #[cfg(target_os = "linux")]
 fn one_opened_both_ways_has_no_end() {
-    one(async {
+    on_one_thread(async {
         let path = fifo();
         let mut sender = pipe::OpenOptions::new().read_write(true).open_sender(&path).unwrap();
         let mut receiver = pipe::OpenOptions::new().read_write(true).open_receiver(&path).unwrap();
@@ -121,8 +106,8 @@ fn one_opened_both_ways_has_no_end() {
 
 #[test]
 fn files_that_are_not_pipes_are_refused() {
-    one(async {
-        let path = path();
+    on_one_thread(async {
+        let path = unused_path();
         std::fs::write(&path, b"a file").unwrap();
         let options = pipe::OpenOptions::new();
         assert_eq!(options.open_receiver(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -134,7 +119,7 @@ fn files_that_are_not_pipes_are_refused() {
 
 #[test]
 fn a_wrong_end_is_refused() {
-    one(async {
+    on_one_thread(async {
         let (reader, writer) = std::io::pipe().unwrap();
         let error = pipe::Sender::from_owned_fd(reader.into()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
@@ -145,7 +130,7 @@ fn a_wrong_end_is_refused() {
 
 #[test]
 fn ends_of_std_come_in_and_go_out() {
-    one(async {
+    on_one_thread(async {
         let (reader, writer) = std::io::pipe().unwrap();
         let mut receiver = pipe::Receiver::from_owned_fd(reader.into()).unwrap();
         let mut sender = pipe::Sender::from_owned_fd(writer.into()).unwrap();
@@ -157,5 +142,67 @@ fn ends_of_std_come_in_and_go_out() {
         let mut reader = std::io::PipeReader::from(receiver.into_nonblocking_fd().unwrap());
         assert_eq!(reader.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
         reader.as_fd().try_clone_to_owned().unwrap();
+    });
+}
+
+#[test]
+fn a_pipe_carries_bytes_and_ends_with_its_sender() {
+    on_all_kinds(|| async {
+        let (mut sender, mut receiver) = pipe::pipe().unwrap();
+        let writes = blitz_io::spawn(async move {
+            sender.write_all(&vec![5; 1 << 20]).await.unwrap();
+        });
+        let mut read = Vec::new();
+        receiver.read_to_end(&mut read).await.unwrap();
+        assert!(read.len() == 1 << 20 && read.iter().all(|byte| *byte == 5));
+        writes.await.unwrap();
+    });
+}
+
+#[test]
+fn a_pipe_with_a_name_is_opened_from_both_ends() {
+    on_all_kinds(|| async {
+        let path = fifo();
+        assert!(OpenOptions::new().open_sender(&path).is_err(), "there is no reader");
+        let mut receiver = OpenOptions::new().open_receiver(&path).unwrap();
+        let mut sender = OpenOptions::new().open_sender(&path).unwrap();
+        sender.write_all(b"abc").await.unwrap();
+        let mut buf = [0; 3];
+        receiver.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"abc");
+    });
+}
+
+#[test]
+fn files_that_are_not_pipes_or_of_the_wrong_direction_are_refused() {
+    on_all_kinds(|| async {
+        let dir = folder();
+        let plain = dir.path().join("plain");
+        File::create(&plain).unwrap();
+        let refused = |kind| assert_eq!(kind, ErrorKind::InvalidInput);
+        refused(OpenOptions::new().open_receiver(&plain).unwrap_err().kind());
+        refused(Sender::from_file(File::create(&plain).unwrap()).unwrap_err().kind());
+        let (reader, writer) = std::io::pipe().unwrap();
+        refused(Sender::from_owned_fd(reader.into()).unwrap_err().kind());
+        refused(Receiver::from_owned_fd(writer.into()).unwrap_err().kind());
+    });
+}
+
+#[test]
+fn a_pipe_goes_to_std_in_either_mode() {
+    on_all_kinds(|| async {
+        let (sender, receiver) = pipe::pipe().unwrap();
+        let mut reader = File::from(receiver.into_nonblocking_fd().unwrap());
+        would_block(reader.read(&mut [0; 8]));
+        let mut writer = File::from(sender.into_blocking_fd().unwrap());
+        writer.write_all(b"abc").unwrap();
+        let mut receiver = Receiver::from_owned_fd(OwnedFd::from(reader)).unwrap();
+        let mut buf = [0; 3];
+        receiver.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"abc");
+        // In blocking mode a read waits for the end, and does not return an error.
+        let mut reader = File::from(receiver.into_blocking_fd().unwrap());
+        drop(writer);
+        assert_eq!(reader.read(&mut buf).unwrap(), 0);
     });
 }

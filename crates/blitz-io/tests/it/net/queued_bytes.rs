@@ -1,13 +1,11 @@
-//! Bytes that are in a socket's buffer are read by the first poll, even if no event reports them,
+//! Tests that bytes in a socket's buffer are read by the first poll, even if no event reports them,
 //! and whatever earlier reads have found.
 
 use std::{
     future::Future,
     os::fd::{AsFd, AsRawFd},
     pin::pin,
-    sync::Arc,
-    task::{Context, Poll, Wake},
-    thread::{self, Thread},
+    task::Poll,
     time::Duration,
 };
 
@@ -19,11 +17,11 @@ use blitz_io::{
     time::timeout,
 };
 
-use crate::{
-    net::pairs::{self, near},
-    on::{each, one_thread, workers},
-    polled::{now, once},
-    watch,
+use crate::support::{
+    manual_poll::{foreign_block_on, now, once},
+    runtimes::{on_all_kinds, one_thread_with_drivers, workers_with_drivers},
+    sockets::{self, local_pair},
+    watchdog,
 };
 
 /// The number of messages that come one at a time, before those that come together.
@@ -37,7 +35,7 @@ fn arrived(socket: &impl AsFd) {
     let fd = socket.as_fd().as_raw_fd();
     let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: the array is one `pollfd`, which this function owns. A signal may interrupt the call.
-    watch::until(|| unsafe { libc::poll(&raw mut asked, 1, -1) } == 1);
+    watchdog::until(|| unsafe { libc::poll(&raw mut asked, 1, -1) } == 1);
 }
 
 /// Polls a future that has to wait, then runs `then`, which completes it.
@@ -59,7 +57,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(near: &mut S, far: &mut S) {
 
 /// Returns two ends that have exchanged messages.
 async fn tcp() -> (TcpStream, TcpStream) {
-    let (mut near, mut far) = pairs::tcp().await;
+    let (mut near, mut far) = sockets::tcp_pair().await;
     far.set_nodelay(true).unwrap();
     talk(&mut near, &mut far).await;
     (near, far)
@@ -67,7 +65,7 @@ async fn tcp() -> (TcpStream, TcpStream) {
 
 /// Returns two ends that have exchanged messages.
 async fn udp() -> (UdpSocket, UdpSocket) {
-    let (near, far) = pairs::udp().await;
+    let (near, far) = sockets::udp_pair().await;
     for _ in 0..ALONE {
         let received = alone(near.recv(&mut [0; SIZE]), far.send(&[1; SIZE])).await;
         assert_eq!(received.unwrap(), SIZE);
@@ -85,7 +83,7 @@ async fn drain<S: AsyncRead + AsyncWrite + AsFd + Unpin>(mut near: S, mut far: S
 
 #[test]
 fn bytes_of_a_connection_are_read_by_the_first_poll() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (near, far) = tcp().await;
         drain(near, far).await;
     });
@@ -93,8 +91,8 @@ fn bytes_of_a_connection_are_read_by_the_first_poll() {
 
 #[test]
 fn bytes_of_a_unix_stream_are_read_by_the_first_poll() {
-    each(|| async {
-        let (mut near, mut far) = near().await;
+    on_all_kinds(|| async {
+        let (mut near, mut far) = local_pair().await;
         talk(&mut near, &mut far).await;
         drain(near, far).await;
     });
@@ -102,7 +100,7 @@ fn bytes_of_a_unix_stream_are_read_by_the_first_poll() {
 
 #[test]
 fn datagrams_are_received_by_the_first_poll() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (near, far) = udp().await;
         for number in 0..4 {
             far.send(&[number; SIZE]).await.unwrap();
@@ -118,8 +116,8 @@ fn datagrams_are_received_by_the_first_poll() {
 
 #[test]
 fn connections_are_accepted_by_the_first_poll() {
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    on_all_kinds(|| async {
+        let (listener, address) = sockets::listener().await;
         for _ in 0..ALONE {
             let connect = async { TcpStream::connect(address).await.unwrap() };
             alone(listener.accept(), connect).await.unwrap();
@@ -138,7 +136,7 @@ fn connections_are_accepted_by_the_first_poll() {
 
 #[test]
 fn bytes_that_were_peeked_are_read_by_the_first_poll() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (mut near, mut far) = tcp().await;
         far.write_all(&[2; SIZE]).await.unwrap();
         assert_eq!(near.peek(&mut [0; SIZE]).await.unwrap(), SIZE);
@@ -149,7 +147,7 @@ fn bytes_that_were_peeked_are_read_by_the_first_poll() {
 
 #[test]
 fn a_timeout_of_nothing_is_enough_for_what_is_there() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (mut near, mut far) = tcp().await;
         far.write_all(&[2; 4 * SIZE]).await.unwrap();
         for _ in 0..4 {
@@ -162,7 +160,7 @@ fn a_timeout_of_nothing_is_enough_for_what_is_there() {
 
 #[test]
 fn a_cancellation_does_not_overtake_datagrams_that_are_there() {
-    each(|| async {
+    on_all_kinds(|| async {
         let ((near, far), token) = (udp().await, CancellationToken::new());
         for _ in 0..19 {
             far.send(&[2; SIZE]).await.unwrap();
@@ -183,34 +181,15 @@ fn a_cancellation_does_not_overtake_datagrams_that_are_there() {
     });
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Blocks on a future like an executor that knows nothing of runtimes.
-fn park_until_ready<F: Future>(future: F) -> F::Output {
-    let (mut future, waker) = (pin!(future), Arc::new(Unpark(thread::current())).into());
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
 /// The other executor occupies the only thread that could poll for events.
 #[test]
 fn another_executor_inside_a_task_reads_what_is_there() {
-    each(|| async {
+    on_all_kinds(|| async {
         let (mut near, mut far) = tcp().await;
         far.write_all(&[2; 4 * SIZE]).await.unwrap();
         for _ in 0..4 {
             arrived(&near);
-            assert_eq!(park_until_ready(near.read(&mut [0; SIZE])).unwrap(), SIZE);
+            assert_eq!(foreign_block_on(near.read(&mut [0; SIZE])).unwrap(), SIZE);
         }
     });
 }
@@ -218,9 +197,9 @@ fn another_executor_inside_a_task_reads_what_is_there() {
 /// The first runtime's `block_on` ends with messages unread, and then polls for no events.
 #[test]
 fn another_runtime_reads_what_is_left() {
-    let _watch = watch::begin();
-    for second in [one_thread(), workers(1)] {
-        let first = one_thread();
+    let _watch = watchdog::start();
+    for second in [one_thread_with_drivers(), workers_with_drivers(1)] {
+        let first = one_thread_with_drivers();
         let (mut near, _far, mut read) = first.block_on(async {
             let (mut near, mut far) = tcp().await;
             far.write_all(&[2; 4 * SIZE]).await.unwrap();

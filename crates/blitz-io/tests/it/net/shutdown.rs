@@ -1,4 +1,4 @@
-//! Sockets and timers whose runtime ends, before them or with them.
+//! Tests sockets and timers whose runtime ends before them or with them.
 
 use std::{io::ErrorKind, sync::mpsc, thread, time::Duration};
 
@@ -8,28 +8,27 @@ use blitz_io::{
     time::{Instant, interval, sleep},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
     child,
+    drop_tally::Tally,
     gate::Gate,
-    net::pairs,
-    on::{all_kinds, one_thread, workers},
-    polled::by_hand,
-    tally::Tally,
-    watch,
+    manual_poll::by_hand,
+    runtimes::{all_kinds_with_drivers, one_thread_with_drivers, workers_with_drivers},
+    sockets, watchdog,
 };
 
 #[test]
 fn a_runtime_ends_with_everything_pending() {
-    let _watch = watch::begin();
-    for rt in all_kinds() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let tally = Tally::new();
         let started = Gate::new();
         rt.block_on(async {
-            let (listener, address) = pairs::listener().await;
+            let (listener, address) = sockets::listener().await;
             let client = TcpStream::connect(address).await.unwrap();
-            let udp = UdpSocket::bind(pairs::ANY).await.unwrap();
-            let (unix, far) = pairs::near().await;
+            let udp = UdpSocket::bind(sockets::ANY).await.unwrap();
+            let (unix, far) = sockets::local_pair().await;
             let token = tally.token();
             blitz_io::spawn(async move {
                 token.keep();
@@ -77,17 +76,17 @@ fn a_runtime_ends_with_everything_pending() {
 
 /// Returns the output of a future that a second runtime polls after the first one has ended.
 fn after_the_end<T>(work: impl Future<Output = T>) -> T {
-    one_thread().block_on(work)
+    one_thread_with_drivers().block_on(work)
 }
 
 #[test]
 fn a_socket_that_outlives_its_runtime_gives_errors_and_does_not_hang() {
-    let _watch = watch::begin();
-    for rt in all_kinds() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (mut client, server, listener, udp) = rt.block_on(async {
-            let (client, server) = pairs::tcp().await;
-            let (listener, _) = pairs::listener().await;
-            (client, server, listener, UdpSocket::bind(pairs::ANY).await.unwrap())
+            let (client, server) = sockets::tcp_pair().await;
+            let (listener, _) = sockets::listener().await;
+            (client, server, listener, UdpSocket::bind(sockets::ANY).await.unwrap())
         });
         drop(rt);
         let error = after_the_end(client.read(&mut [0; 4])).unwrap_err();
@@ -105,12 +104,12 @@ fn a_socket_that_outlives_its_runtime_gives_errors_and_does_not_hang() {
 
 #[test]
 fn a_waiter_on_another_runtime_gets_an_error_at_the_end() {
-    let _watch = watch::begin();
-    for rt in all_kinds() {
-        let (client, mut server) = rt.block_on(pairs::tcp());
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
+        let (client, mut server) = rt.block_on(sockets::tcp_pair());
         let (waits, told) = mpsc::channel();
         let thread = thread::spawn(move || {
-            one_thread().block_on(async {
+            one_thread_with_drivers().block_on(async {
                 let mut buffer = [0; 4];
                 let mut reading = by_hand(server.read(&mut buffer));
                 reading.pending();
@@ -127,9 +126,9 @@ fn a_waiter_on_another_runtime_gets_an_error_at_the_end() {
 
 #[test]
 fn sockets_of_one_runtime_are_used_on_another() {
-    let _watch = watch::begin();
-    let (first, away) = (workers(1), workers(2));
-    let (mut client, mut server) = first.block_on(pairs::tcp());
+    let _watch = watchdog::start();
+    let (first, away) = (workers_with_drivers(1), workers_with_drivers(2));
+    let (mut client, mut server) = first.block_on(sockets::tcp_pair());
     away.block_on(async move {
         let echo = blitz_io::spawn(async move {
             let mut four = [0; 4];
@@ -146,8 +145,8 @@ fn sockets_of_one_runtime_are_used_on_another() {
 
 #[test]
 fn timers_of_one_runtime_are_awaited_on_another() {
-    let _watch = watch::begin();
-    let (first, away) = (workers(1), one_thread());
+    let _watch = watchdog::start();
+    let (first, away) = (workers_with_drivers(1), one_thread_with_drivers());
     let entered = first.enter();
     let start = std::time::Instant::now();
     let sleeper = sleep(Duration::from_millis(5));
@@ -158,8 +157,8 @@ fn timers_of_one_runtime_are_awaited_on_another() {
 
 #[test]
 fn a_timer_that_outlives_its_runtime_panics_when_it_is_polled_and_not_when_dropped() {
-    let _watch = watch::begin();
-    for rt in all_kinds() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (kept, polled, fresh) = rt.block_on(async {
             let kept = Box::pin(sleep(Duration::from_secs(3600)));
             let mut polled = by_hand(sleep(Duration::from_secs(3600)));
@@ -178,10 +177,10 @@ fn a_timer_that_outlives_its_runtime_panics_when_it_is_polled_and_not_when_dropp
 
 #[test]
 fn a_socket_is_dropped_after_its_runtime_and_its_port_is_free() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let _no_child = child::none_starts();
-    for rt in all_kinds() {
-        let (listener, address) = rt.block_on(pairs::listener());
+    for rt in all_kinds_with_drivers() {
+        let (listener, address) = rt.block_on(sockets::listener());
         drop(rt);
         drop(listener);
         std::net::TcpListener::bind(address).expect("the port is free");
@@ -190,9 +189,9 @@ fn a_socket_is_dropped_after_its_runtime_and_its_port_is_free() {
 
 #[test]
 fn a_socket_is_dropped_on_a_thread_without_a_runtime() {
-    let _watch = watch::begin();
-    for rt in all_kinds() {
-        let (client, mut server) = rt.block_on(pairs::tcp());
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
+        let (client, mut server) = rt.block_on(sockets::tcp_pair());
         thread::spawn(move || drop(client)).join().unwrap();
         assert_eq!(rt.block_on(server.read(&mut [0; 1])).unwrap(), 0);
     }
@@ -200,12 +199,12 @@ fn a_socket_is_dropped_on_a_thread_without_a_runtime() {
 
 #[test]
 fn registering_with_a_runtime_that_is_gone_is_an_error() {
-    let _watch = watch::begin();
-    for rt in [workers(1), workers(2)] {
+    let _watch = watchdog::start();
+    for rt in [workers_with_drivers(1), workers_with_drivers(2)] {
         let handle = rt.handle().clone();
         drop(rt);
         let _entered = handle.enter();
-        let std = std::net::TcpListener::bind(pairs::ANY).unwrap();
+        let std = std::net::TcpListener::bind(sockets::ANY).unwrap();
         std.set_nonblocking(true).unwrap();
         assert!(TcpListener::from_std(std).is_err());
     }
@@ -213,9 +212,9 @@ fn registering_with_a_runtime_that_is_gone_is_an_error() {
 
 #[test]
 fn shutdown_in_the_background_does_not_wait_for_sockets() {
-    let _watch = watch::begin();
-    for rt in all_kinds() {
-        let (_client, server) = rt.block_on(pairs::tcp());
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
+        let (_client, server) = rt.block_on(sockets::tcp_pair());
         rt.spawn(async move {
             let mut server = server;
             let _ = server.read(&mut [0; 1]).await;
@@ -226,7 +225,7 @@ fn shutdown_in_the_background_does_not_wait_for_sockets() {
 
 #[test]
 fn runtimes_come_and_go_without_leaving_descriptors() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -245,9 +244,9 @@ fn runtimes_come_and_go_without_leaving_descriptors() {
 fn child_counts_descriptors() {
     let count = child::descriptors;
     let run = || {
-        for rt in all_kinds() {
+        for rt in all_kinds_with_drivers() {
             rt.block_on(async {
-                let (mut client, mut server) = pairs::tcp().await;
+                let (mut client, mut server) = sockets::tcp_pair().await;
                 client.write_all(b"x").await.unwrap();
                 server.read_u8().await.unwrap();
                 sleep(Duration::from_micros(10)).await;

@@ -1,28 +1,27 @@
-//! TCP: connecting, accepting, transfer, closing, resets, readiness.
+//! Tests TCP streams and listeners: connecting, accepting, transfer, closing and resets.
 
 use std::{
     future::poll_fn,
-    io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write},
-    pin::Pin,
+    io::{ErrorKind, IoSlice, IoSliceMut, Read, Write},
+    net::Ipv4Addr,
 };
 
 use blitz_io::{
-    io::{AsyncReadExt, AsyncWriteExt, Interest, ReadBuf},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     runtime::Builder,
 };
 
-use crate::{
-    caught::panic_of,
-    net::pairs::{self, ANY},
-    on::{each, one, others_wait},
-    polled::{by_hand, once},
+use crate::support::{
+    caught_panic::panic_of,
+    runtimes::{on_all_kinds, on_one_thread},
+    sockets::{ANY, listener, tcp_pair},
 };
 
 #[test]
 fn bytes_go_both_ways() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         client.write_all(b"ping").await.unwrap();
         let mut four = [0; 4];
         server.read_exact(&mut four).await.unwrap();
@@ -34,18 +33,9 @@ fn bytes_go_both_ways() {
 }
 
 #[test]
-fn each_end_knows_both_addresses() {
-    each(|| async {
-        let (client, server) = pairs::tcp().await;
-        assert_eq!(client.local_addr().unwrap(), server.peer_addr().unwrap());
-        assert_eq!(client.peer_addr().unwrap(), server.local_addr().unwrap());
-    });
-}
-
-#[test]
 fn accept_returns_the_address_of_the_peer() {
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
         let client = TcpStream::connect(address).await.unwrap();
         let (_, from) = listener.accept().await.unwrap();
         assert_eq!(from, client.local_addr().unwrap());
@@ -57,8 +47,8 @@ fn accept_returns_the_address_of_the_peer() {
 
 #[test]
 fn a_connection_made_before_accept_waits_in_the_backlog() {
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
         let mut clients = Vec::new();
         for number in 0..50_u8 {
             let mut client = TcpStream::connect(address).await.unwrap();
@@ -76,8 +66,8 @@ fn a_connection_made_before_accept_waits_in_the_backlog() {
 
 #[test]
 fn a_pending_accept_is_woken() {
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
         let accepting = blitz_io::spawn(async move { listener.accept().await.unwrap().1 });
         let client = TcpStream::connect(address).await.unwrap();
         assert_eq!(accepting.await.unwrap(), client.local_addr().unwrap());
@@ -86,7 +76,7 @@ fn a_pending_accept_is_woken() {
 
 #[test]
 fn a_connect_without_a_listener_is_refused() {
-    each(|| async {
+    on_all_kinds(|| async {
         // Bound and never listening, so connections are refused, and no other socket gets the port.
         let deserted = blitz_io::net::TcpSocket::new_v4().unwrap();
         deserted.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -98,9 +88,9 @@ fn a_connect_without_a_listener_is_refused() {
 
 #[test]
 fn a_port_in_use_is_an_error_until_it_is_free() {
-    let _no_child = crate::child::none_starts();
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    let _no_child = crate::support::child::none_starts();
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
         let error = TcpListener::bind(address).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         drop(listener);
@@ -111,9 +101,9 @@ fn a_port_in_use_is_an_error_until_it_is_free() {
 
 #[test]
 fn a_port_can_be_bound_again_although_connections_of_it_linger() {
-    let _no_child = crate::child::none_starts();
-    each(|| async {
-        let (listener, address) = pairs::listener().await;
+    let _no_child = crate::support::child::none_starts();
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
         let mut client = TcpStream::connect(address).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
         // The server closes first, so its port stays in TIME_WAIT.
@@ -126,8 +116,8 @@ fn a_port_can_be_bound_again_although_connections_of_it_linger() {
 
 #[test]
 fn a_dropped_peer_is_the_end() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         server.write_all(b"last words").await.unwrap();
         drop(server);
         let mut all = String::new();
@@ -139,8 +129,8 @@ fn a_dropped_peer_is_the_end() {
 
 #[test]
 fn shutdown_ends_one_way_and_the_other_goes_on() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         client.write_all(b"question").await.unwrap();
         client.shutdown().await.unwrap();
         let mut question = String::new();
@@ -151,6 +141,7 @@ fn shutdown_ends_one_way_and_the_other_goes_on() {
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "answer");
+        client.shutdown().await.unwrap();
         let error = client.write_all(b"more").await.unwrap_err();
         // Windows has a number of its own for this error, which has no kind.
         if cfg!(unix) {
@@ -161,8 +152,8 @@ fn shutdown_ends_one_way_and_the_other_goes_on() {
 
 #[test]
 fn a_pending_read_is_woken_by_the_end() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         let reading = blitz_io::spawn(async move { client.read(&mut [0; 8]).await });
         drop(server);
         assert_eq!(reading.await.unwrap().unwrap(), 0);
@@ -173,8 +164,8 @@ fn a_pending_read_is_woken_by_the_end() {
 #[cfg(unix)]
 #[test]
 fn a_reset_is_an_error_for_the_reader() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         server.set_zero_linger().unwrap();
         let reading = blitz_io::spawn(async move { client.read(&mut [0; 8]).await });
         drop(server);
@@ -187,8 +178,8 @@ fn a_reset_is_an_error_for_the_reader() {
 #[cfg(unix)]
 #[test]
 fn unread_bytes_at_a_close_are_a_reset_too() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         client.write_all(b"never read").await.unwrap();
         server.readable().await.unwrap();
         drop(server);
@@ -199,8 +190,8 @@ fn unread_bytes_at_a_close_are_a_reset_too() {
 
 #[test]
 fn writing_to_a_peer_that_is_gone_ends_in_an_error_and_no_signal() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         server.set_zero_linger().unwrap();
         drop(server);
         let error = loop {
@@ -214,8 +205,8 @@ fn writing_to_a_peer_that_is_gone_ends_in_an_error_and_no_signal() {
 
 #[test]
 fn more_than_the_system_holds_waits_for_the_reader() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         let bytes: Vec<u8> = (0..8_000_000_u32).map(|at| (at / 3) as u8).collect();
         let sent = bytes.clone();
         let writing = blitz_io::spawn(async move {
@@ -231,116 +222,9 @@ fn more_than_the_system_holds_waits_for_the_reader() {
 }
 
 #[test]
-fn peek_shows_and_takes_nothing() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
-        client.write_all(b"hello").await.unwrap();
-        let mut part = [0; 3];
-        for _ in 0..3 {
-            assert_eq!(server.peek(&mut part).await.unwrap(), 3);
-            assert_eq!(&part, b"hel");
-        }
-        let mut room = [0; 2];
-        let mut buf = ReadBuf::new(&mut room);
-        assert_eq!(poll_fn(|cx| server.poll_peek(cx, &mut buf)).await.unwrap(), 2);
-        assert_eq!(buf.filled(), b"he");
-        let mut all = [0; 5];
-        server.read_exact(&mut all).await.unwrap();
-        assert_eq!(&all, b"hello");
-        drop(client);
-        assert_eq!(server.peek(&mut part).await.unwrap(), 0);
-    });
-}
-
-#[test]
-fn peek_waits_for_bytes() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
-        let peeking = blitz_io::spawn(async move {
-            let mut part = [0; 3];
-            let count = server.peek(&mut part).await.unwrap();
-            (count, part)
-        });
-        client.write_all(b"abc").await.unwrap();
-        let (count, part) = peeking.await.unwrap();
-        assert!(count >= 1 && part.starts_with(b"a"));
-    });
-}
-
-#[test]
-fn try_read_would_block_until_readable_reports_more() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
-        let mut buffer = [0; 16];
-        assert_eq!(server.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
-        for round in 0..20_u8 {
-            // The kernel may report the same bytes twice, the second time after they were read; but
-            // that must end.
-            let mut told_again = 0;
-            while once(server.readable()).is_ready() {
-                let none = server.try_read(&mut buffer).unwrap_err();
-                assert_eq!(none.kind(), ErrorKind::WouldBlock);
-                told_again += 1;
-                assert!(told_again < 3, "it does not wait");
-            }
-            client.write_all(&[round; 3]).await.unwrap();
-            loop {
-                server.readable().await.unwrap();
-                match server.try_read(&mut buffer) {
-                    Ok(count) => break assert_eq!(&buffer[..count], &[round; 3]),
-                    Err(none) => assert_eq!(none.kind(), ErrorKind::WouldBlock),
-                }
-            }
-            assert_eq!(server.try_read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
-        }
-    });
-}
-
-#[test]
-fn readiness_lasts_until_a_read_finds_nothing() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
-        client.write_all(b"ab").await.unwrap();
-        server.readable().await.unwrap();
-        // Without a read in between, the socket is still readable.
-        server.readable().await.unwrap();
-        let mut one = [0; 1];
-        assert_eq!(server.try_read(&mut one).unwrap(), 1);
-        server.readable().await.unwrap();
-        assert_eq!(server.try_read(&mut one).unwrap(), 1);
-        assert_eq!(server.try_read(&mut one).unwrap_err().kind(), ErrorKind::WouldBlock);
-    });
-}
-
-#[test]
-fn try_write_would_block_when_buffers_are_full_and_writable_waits_for_room() {
-    each(|| async {
-        let (client, mut server) = pairs::tcp().await;
-        client.writable().await.unwrap();
-        let mut sent = 0;
-        let chunk = [7; 65536];
-        loop {
-            match client.try_write(&chunk) {
-                Ok(count) => sent += count,
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    break;
-                }
-            }
-        }
-        let mut writable = by_hand(client.writable());
-        writable.pending();
-        let mut got = vec![0; sent];
-        server.read_exact(&mut got).await.unwrap();
-        writable.pin().await.unwrap();
-        assert!(client.try_write(&chunk).unwrap() > 0);
-    });
-}
-
-#[test]
 fn vectors_are_written_and_read_as_one() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
         client.writable().await.unwrap();
         let parts = [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cde")];
         assert_eq!(client.try_write_vectored(&parts).unwrap(), 5);
@@ -359,31 +243,10 @@ fn vectors_are_written_and_read_as_one() {
     });
 }
 
-/// Only Linux distinguishes a closed direction from data.
-#[cfg(target_os = "linux")]
-#[test]
-fn ready_distinguishes_every_kind() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
-        let ready = server.ready(Interest::WRITABLE).await.unwrap();
-        assert!(ready.is_writable());
-        client.write_all(b"x").await.unwrap();
-        let ready = server.ready(Interest::READABLE).await.unwrap();
-        assert!(ready.is_readable() && !ready.is_read_closed());
-        server.try_read(&mut [0; 8]).unwrap();
-        drop(client);
-        // The cached readiness may be old, so the driver must be polled.
-        while !server.ready(Interest::READABLE).await.unwrap().is_read_closed() {
-            blitz_io::task::yield_now().await;
-        }
-        assert_eq!(server.try_read(&mut [0; 8]).unwrap(), 0);
-    });
-}
-
 #[test]
 fn a_buffer_without_room_reads_nothing_and_means_no_end() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         client.write_all(b"x").await.unwrap();
         server.readable().await.unwrap();
         assert_eq!(server.read(&mut []).await.unwrap(), 0);
@@ -393,48 +256,8 @@ fn a_buffer_without_room_reads_nothing_and_means_no_end() {
 }
 
 #[test]
-fn try_io_runs_when_ready_and_clears_what_was_not() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
-        let mut calls = 0;
-        let blocked: io::Result<()> = server.try_io(Interest::READABLE, || {
-            calls += 1;
-            Err(ErrorKind::WouldBlock.into())
-        });
-        assert_eq!(blocked.unwrap_err().kind(), ErrorKind::WouldBlock);
-        // The readiness was cleared, so the closure is not even called.
-        let before = calls;
-        let blocked: io::Result<()> = server.try_io(Interest::READABLE, || {
-            calls += 1;
-            Ok(())
-        });
-        assert_eq!(blocked.unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert_eq!(calls, before);
-        client.write_all(b"x").await.unwrap();
-        server.readable().await.unwrap();
-        assert_eq!(server.try_io(Interest::READABLE, || Ok(5)).unwrap(), 5);
-    });
-}
-
-#[test]
-fn async_io_calls_again_until_it_does_not_block() {
-    each(|| async {
-        let (mut client, server) = pairs::tcp().await;
-        let task = blitz_io::spawn(async move {
-            let mut buffer = [0; 4];
-            let count =
-                server.async_io(Interest::READABLE, || server.try_read(&mut buffer)).await.unwrap();
-            (count, buffer)
-        });
-        client.write_all(b"abcd").await.unwrap();
-        let (count, buffer) = task.await.unwrap();
-        assert!(count > 0 && buffer.starts_with(b"a"));
-    });
-}
-
-#[test]
 fn a_std_stream_converts_in_and_out() {
-    each(|| async {
+    on_all_kinds(|| async {
         let std_listener = std::net::TcpListener::bind(ANY).unwrap();
         std_listener.set_nonblocking(true).unwrap();
         let address = std_listener.local_addr().unwrap();
@@ -476,29 +299,145 @@ fn with_io_disabled_the_panic_names_enable_io() {
 }
 
 #[test]
-fn polls_by_hand_wake_the_last_waker() {
-    one(async {
-        let (mut client, mut server) = pairs::tcp().await;
-        let mut room = [0; 8];
-        let mut reading = by_hand(poll_fn(|cx| {
-            let mut buf = ReadBuf::new(&mut room);
-            blitz_io::io::AsyncRead::poll_read(Pin::new(&mut server), cx, &mut buf)
-                .map_ok(|()| buf.filled().len())
-        }));
-        assert!(reading.poll_with(std::task::Waker::noop()).is_pending());
-        reading.pending();
-        client.write_all(b"abc").await.unwrap();
-        while !reading.woken() {
-            others_wait().await;
-        }
-        assert_eq!(reading.ready().unwrap(), 3);
+fn a_stream_shows_itself_for_debugging() {
+    on_one_thread(async {
+        let (client, _server) = tcp_pair().await;
+        assert!(format!("{client:?}").contains("TcpStream"));
+    });
+}
+
+/// More bytes than the kernel buffers for a connection, so that both ends have to wait.
+const MUCH: usize = 8 << 20;
+
+fn much() -> Vec<u8> {
+    (0..MUCH).map(|n| (n % 251) as u8).collect()
+}
+
+#[test]
+fn written_bytes_are_read_in_order() {
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
+        let writes = blitz_io::spawn(async move {
+            client.write_all(&much()).await.unwrap();
+            client.shutdown().await.unwrap();
+            client
+        });
+        let mut read = Vec::new();
+        server.read_to_end(&mut read).await.unwrap();
+        assert!(read == much());
+        drop(writes.await.unwrap());
     });
 }
 
 #[test]
-fn a_stream_shows_itself_for_debugging() {
-    one(async {
-        let (client, _server) = pairs::tcp().await;
-        assert!(format!("{client:?}").contains("TcpStream"));
+fn both_directions_go_on_at_once_on_different_tasks() {
+    on_all_kinds(|| async {
+        let (client, server) = tcp_pair().await;
+        let ends = [client, server].map(|stream| {
+            let (mut reader, mut writer) = stream.into_split();
+            let writes = blitz_io::spawn(async move { writer.write_all(&much()).await.unwrap() });
+            let reads = blitz_io::spawn(async move {
+                let mut read = Vec::new();
+                reader.read_to_end(&mut read).await.unwrap();
+                read
+            });
+            (writes, reads)
+        });
+        for (writes, reads) in ends {
+            writes.await.unwrap();
+            assert!(reads.await.unwrap() == much());
+        }
+    });
+}
+
+#[test]
+fn both_ends_agree_on_their_addresses() {
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
+        let client = TcpStream::connect(address).await.unwrap();
+        let (server, from) = listener.accept().await.unwrap();
+        assert_eq!(from, client.local_addr().unwrap());
+        assert_eq!(server.peer_addr().unwrap(), from);
+        assert_eq!(client.peer_addr().unwrap(), server.local_addr().unwrap());
+    });
+}
+
+#[test]
+fn every_form_of_an_address_connects() {
+    on_all_kinds(|| async {
+        let (_listener, addr) = listener().await;
+        let port = addr.port();
+        TcpStream::connect(addr).await.unwrap();
+        TcpStream::connect(&addr).await.unwrap();
+        TcpStream::connect(addr.to_string()).await.unwrap();
+        TcpStream::connect(addr.to_string().as_str()).await.unwrap();
+        TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        TcpStream::connect(("127.0.0.1".to_owned(), port)).await.unwrap();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        TcpStream::connect(&[addr][..]).await.unwrap();
+        TcpStream::connect(("localhost", port)).await.unwrap();
+    });
+}
+
+#[test]
+fn more_pieces_than_one_call_takes_are_all_written() {
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
+        let bytes: Vec<u8> = (0..5000).map(|n| n as u8).collect();
+        let sent = bytes.clone();
+        let writes = blitz_io::spawn(async move {
+            let mut done = 0;
+            while done < sent.len() {
+                let pieces: Vec<_> = sent[done..].chunks(1).map(IoSlice::new).collect();
+                done += client.write_vectored(&pieces).await.unwrap();
+            }
+        });
+        let mut read = Vec::new();
+        server.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, bytes);
+        writes.await.unwrap();
+    });
+}
+
+#[test]
+fn a_number_that_is_used_again_gets_no_event_of_before() {
+    on_all_kinds(|| async {
+        let (listener, addr) = listener().await;
+        for round in 0..200u32 {
+            let mut client = TcpStream::connect(addr).await.unwrap();
+            let (mut server, _) = listener.accept().await.unwrap();
+            client.write_u32(round).await.unwrap();
+            assert_eq!(server.read_u32().await.unwrap(), round);
+            // Both ends are closed while an event is pending.
+            client.write_u32(round).await.unwrap();
+        }
+    });
+}
+
+/// Wine shuts a socket down before it closes it, so no reset is sent there.
+#[cfg(unix)]
+#[test]
+fn a_reset_is_an_error_for_the_reader_and_the_writer() {
+    on_all_kinds(|| async {
+        let (mut client, server) = tcp_pair().await;
+        server.set_zero_linger().unwrap();
+        drop(server);
+        assert_eq!(client.read(&mut [0]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        let error = client.write_all(b"x").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn a_stream_goes_to_std_and_comes_back() {
+    on_all_kinds(|| async {
+        let (client, mut server) = tcp_pair().await;
+        let client = client.into_std().unwrap();
+        let mut client = TcpStream::from_std(client).unwrap();
+        client.write_all(b"x").await.unwrap();
+        assert_eq!(server.read_u8().await.unwrap(), b'x');
+        let mut server: TcpStream = server.into_std().unwrap().try_into().unwrap();
+        server.write_all(b"y").await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'y');
     });
 }

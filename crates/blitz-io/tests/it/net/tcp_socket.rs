@@ -1,4 +1,4 @@
-//! `TcpSocket`, and the options of streams and listeners.
+//! Tests `TcpSocket`, and the options of TCP streams and listeners.
 
 #[cfg(unix)]
 use std::os::fd::AsRawFd;
@@ -9,14 +9,14 @@ use blitz_io::{
     net::{TcpListener, TcpSocket, TcpStream},
 };
 
-use crate::{
-    net::pairs::{self, ANY},
-    on::{each, one},
+use crate::support::{
+    runtimes::{on_all_kinds, on_one_thread},
+    sockets::{ANY, listener, tcp_pair},
 };
 
 #[test]
 fn a_socket_becomes_a_listener_and_another_a_stream() {
-    each(|| async {
+    on_all_kinds(|| async {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         assert!(socket.reuseaddr().unwrap());
@@ -34,7 +34,7 @@ fn a_socket_becomes_a_listener_and_another_a_stream() {
 
 #[test]
 fn options_that_were_set_are_read_back() {
-    one(async {
+    on_one_thread(async {
         let socket = TcpSocket::new_v4().unwrap();
         for on in [true, false] {
             socket.set_reuseaddr(on).unwrap();
@@ -68,8 +68,8 @@ fn options_that_were_set_are_read_back() {
 
 #[test]
 fn options_of_a_stream_are_what_was_set() {
-    one(async {
-        let (client, _server) = pairs::tcp().await;
+    on_one_thread(async {
+        let (client, _server) = tcp_pair().await;
         for on in [true, false] {
             client.set_nodelay(on).unwrap();
             assert_eq!(client.nodelay().unwrap(), on);
@@ -84,8 +84,8 @@ fn options_of_a_stream_are_what_was_set() {
 
 #[test]
 fn options_of_a_listener_are_what_was_set() {
-    one(async {
-        let (listener, _) = pairs::listener().await;
+    on_one_thread(async {
+        let (listener, _) = listener().await;
         listener.set_ttl(19).unwrap();
         assert_eq!(listener.ttl().unwrap(), 19);
     });
@@ -94,7 +94,7 @@ fn options_of_a_listener_are_what_was_set() {
 #[cfg(unix)]
 #[test]
 fn two_listeners_share_a_port_when_both_set_reuseport() {
-    one(async {
+    on_one_thread(async {
         let make = |address: std::net::SocketAddr| {
             let socket = TcpSocket::new_v4().unwrap();
             socket.set_reuseport(true).unwrap();
@@ -118,8 +118,8 @@ fn two_listeners_share_a_port_when_both_set_reuseport() {
 
 #[test]
 fn a_socket_of_another_family_cannot_connect_there() {
-    one(async {
-        let (_listener, address) = pairs::listener().await;
+    on_one_thread(async {
+        let (_listener, address) = listener().await;
         let error = TcpSocket::new_v6().unwrap().connect(address).await.unwrap_err();
         assert_ne!(error.kind(), ErrorKind::WouldBlock);
     });
@@ -127,7 +127,7 @@ fn a_socket_of_another_family_cannot_connect_there() {
 
 #[test]
 fn version_six_works_where_the_machine_has_it() {
-    one(async {
+    on_one_thread(async {
         let Ok(listener) = TcpListener::bind("[::1]:0").await else {
             // This machine has no such address, so there is nothing to test.
             assert!(std::net::TcpListener::bind("[::1]:0").is_err());
@@ -146,8 +146,8 @@ fn version_six_works_where_the_machine_has_it() {
 #[cfg(unix)]
 #[test]
 fn a_stream_of_std_that_is_not_connected_becomes_a_socket() {
-    one(async {
-        let (listener, address) = pairs::listener().await;
+    on_one_thread(async {
+        let (listener, address) = listener().await;
         let raw = {
             use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
             let socket = TcpSocket::new_v4().unwrap();
@@ -159,5 +159,47 @@ fn a_stream_of_std_that_is_not_connected_becomes_a_socket() {
         let (client, server) = blitz_io::join!(socket.connect(address), listener.accept());
         client.unwrap();
         server.unwrap();
+    });
+}
+
+#[test]
+fn options_are_kept() {
+    on_all_kinds(|| async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.set_keepalive(true).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_send_buffer_size(64 << 10).unwrap();
+        socket.set_recv_buffer_size(64 << 10).unwrap();
+        socket.set_tos_v4(0x10).unwrap();
+        assert!(socket.reuseaddr().unwrap());
+        #[cfg(unix)]
+        {
+            socket.set_reuseport(true).unwrap();
+            assert!(socket.reuseport().unwrap());
+        }
+        assert!(socket.keepalive().unwrap() && socket.nodelay().unwrap());
+        assert!(socket.send_buffer_size().unwrap() >= 64 << 10);
+        assert!(socket.recv_buffer_size().unwrap() >= 64 << 10);
+        assert_eq!(socket.tos_v4().unwrap(), 0x10);
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(4).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        stream.set_ttl(99).unwrap();
+        stream.set_nodelay(true).unwrap();
+        assert_eq!((stream.ttl().unwrap(), stream.nodelay().unwrap()), (99, true));
+        assert!(stream.take_error().unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_bound_socket_connects_from_its_address() {
+    on_all_kinds(|| async {
+        let (listener, address) = listener().await;
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let from = socket.local_addr().unwrap();
+        let _client = socket.connect(address).await.unwrap();
+        assert_eq!(listener.accept().await.unwrap().1, from);
     });
 }

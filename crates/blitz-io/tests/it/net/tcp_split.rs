@@ -1,4 +1,4 @@
-//! Halves of a TCP stream, borrowed and owned.
+//! Tests the halves of a TCP stream, borrowed and owned.
 
 use std::io::ErrorKind;
 
@@ -7,12 +7,12 @@ use blitz_io::{
     net::TcpStream,
 };
 
-use crate::{net::pairs, on::each};
+use crate::support::{manual_poll::once, runtimes::on_all_kinds, sockets::tcp_pair};
 
 #[test]
 fn borrowed_halves_work_at_once() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         let (mut read, mut write) = client.split();
         let bytes = vec![5; 1_000_000];
         let echo = blitz_io::spawn(async move {
@@ -38,8 +38,8 @@ fn borrowed_halves_work_at_once() {
 
 #[test]
 fn owned_halves_work_on_two_tasks() {
-    each(|| async {
-        let (client, server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (client, server) = tcp_pair().await;
         let (mut read, mut write) = client.into_split();
         let (mut far_read, mut far_write) = server.into_split();
         let writing = blitz_io::spawn(async move {
@@ -63,15 +63,15 @@ fn owned_halves_work_on_two_tasks() {
 
 #[test]
 fn a_dropped_write_half_shuts_down_and_a_forgotten_one_does_not() {
-    each(|| async {
-        let (client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (client, mut server) = tcp_pair().await;
         let (mut read, write) = client.into_split();
         drop(write);
         assert_eq!(server.read(&mut [0; 1]).await.unwrap(), 0);
         server.write_all(b"x").await.unwrap();
         assert_eq!(read.read_u8().await.unwrap(), b'x');
 
-        let (client, mut server) = pairs::tcp().await;
+        let (client, mut server) = tcp_pair().await;
         let (mut read, write) = client.into_split();
         write.forget();
         server.write_all(b"x").await.unwrap();
@@ -82,8 +82,8 @@ fn a_dropped_write_half_shuts_down_and_a_forgotten_one_does_not() {
 
 #[test]
 fn a_dropped_read_half_leaves_writing_alone() {
-    each(|| async {
-        let (client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (client, mut server) = tcp_pair().await;
         let (read, mut write) = client.into_split();
         drop(read);
         write.write_all(b"x").await.unwrap();
@@ -93,8 +93,8 @@ fn a_dropped_read_half_leaves_writing_alone() {
 
 #[test]
 fn halves_of_one_stream_become_it_again() {
-    each(|| async {
-        let (client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (client, mut server) = tcp_pair().await;
         let address = client.local_addr().unwrap();
         let (read, write) = client.into_split();
         assert_eq!(read.local_addr().unwrap(), address);
@@ -107,9 +107,9 @@ fn halves_of_one_stream_become_it_again() {
 
 #[test]
 fn halves_of_two_streams_come_back_in_the_error() {
-    each(|| async {
-        let (a, mut a_far) = pairs::tcp().await;
-        let (b, _b_far) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (a, mut a_far) = tcp_pair().await;
+        let (b, _b_far) = tcp_pair().await;
         let (a_read, a_write) = a.into_split();
         let (b_read, b_write) = b.into_split();
         let error = a_read.reunite(b_write).unwrap_err();
@@ -124,8 +124,8 @@ fn halves_of_two_streams_come_back_in_the_error() {
 
 #[test]
 fn halves_have_what_the_stream_has() {
-    each(|| async {
-        let (mut client, mut server) = pairs::tcp().await;
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
         let (mut read, write) = client.split();
         write.writable().await.unwrap();
         assert_eq!(write.try_write(b"ab").unwrap(), 2);
@@ -139,5 +139,51 @@ fn halves_have_what_the_stream_has() {
         assert_eq!(read.as_ref().local_addr().unwrap(), write.local_addr().unwrap());
         server.read_exact(&mut two).await.unwrap();
         assert_eq!(&two, b"ab");
+    });
+}
+
+#[test]
+fn a_dropped_owned_writer_ends_the_writing_and_a_forgotten_one_does_not() {
+    on_all_kinds(|| async {
+        let (client, mut server) = tcp_pair().await;
+        let (reader, writer) = client.into_split();
+        writer.forget();
+        assert!(once(server.readable()).is_pending() || server.try_read(&mut [0]).is_err());
+        drop(reader);
+        assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
+
+        let (client, mut server) = tcp_pair().await;
+        let (_reader, writer) = client.into_split();
+        drop(writer);
+        assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_borrowed_writer_does_not_end_the_writing() {
+    on_all_kinds(|| async {
+        let (mut client, mut server) = tcp_pair().await;
+        {
+            let (_reader, _writer) = client.split();
+        }
+        client.write_all(b"x").await.unwrap();
+        assert_eq!(server.read_u8().await.unwrap(), b'x');
+    });
+}
+
+#[test]
+fn halves_come_together_only_with_their_own() {
+    on_all_kinds(|| async {
+        let (client, server) = tcp_pair().await;
+        let addr = client.local_addr().unwrap();
+        let (client_reader, client_writer) = client.into_split();
+        let (server_reader, server_writer) = server.into_split();
+        let error = client_reader.reunite(server_writer).unwrap_err();
+        assert!(error.to_string().starts_with("tried to reunite halves"), "{error}");
+        let mut client = client_writer.reunite(error.0).unwrap();
+        let mut server = server_reader.reunite(error.1).unwrap();
+        assert_eq!(client.local_addr().unwrap(), addr);
+        client.write_all(b"x").await.unwrap();
+        assert_eq!(server.read_u8().await.unwrap(), b'x');
     });
 }

@@ -1,5 +1,5 @@
-//! Adversarial use of a pool: panics caught on the wrong thread, failed builds, a standard error
-//! that is not read, jobs that wait for the code that spawned them.
+//! Tests misuse of a pool: panics caught on the wrong thread, failed builds, a standard error that
+//! is not read, jobs that wait for the code that spawned them.
 
 use std::{
     io,
@@ -13,12 +13,12 @@ use std::{
 
 use blitz_io::parallel::{ThreadPoolBuilder, broadcast, current_thread_index, join, spawn};
 
-use crate::{parallel::join::pool, watch};
+use crate::support::{pools::pool, watchdog};
 
 /// The builder runs its thread function in place, on a worker of another pool.
 #[test]
 fn a_worker_cannot_join_another_pool_and_stays_in_its_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let outer = pool(2);
     let caught = outer.install(|| {
         let build = || {
@@ -45,7 +45,7 @@ fn a_worker_cannot_join_another_pool_and_stays_in_its_own() {
 
 #[test]
 fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let started = AtomicUsize::new(0);
@@ -74,7 +74,7 @@ fn a_thread_whose_pool_could_not_be_made_is_as_free_as_before() {
 /// A thread that was added to a pool belongs to it for ever, and there is no other thread.
 #[test]
 fn jobs_spawned_on_a_thread_whose_pool_has_ended_run_there() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let order = std::sync::Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
         let order = order.clone();
@@ -110,7 +110,7 @@ fn jobs_spawned_on_a_thread_whose_pool_has_ended_run_there() {
 
 #[test]
 fn jobs_spawned_by_an_exit_handler_run() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, receiver) = mpsc::channel();
     let builder = ThreadPoolBuilder::new().num_threads(2).exit_handler(move |index| {
         let sender = sender.clone();
@@ -126,9 +126,9 @@ fn jobs_spawned_by_an_exit_handler_run() {
 /// says why. The next attempt works like a first one.
 #[test]
 fn a_thread_name_function_that_uses_the_global_pool_panics() {
-    use crate::child;
+    use crate::support::child;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "parallel::hostile::a_thread_name_function_that_uses_the_global_pool_panics";
     if child::role().is_none() {
         child::succeed(&mut child::command(NAME, "names"));
@@ -147,7 +147,7 @@ fn a_thread_name_function_that_uses_the_global_pool_panics() {
 #[test]
 fn threads_that_join_while_others_drop_the_pool_are_served() {
     const CALLERS: usize = 4;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..200 {
         let pool = std::sync::Arc::new(pool(2));
         let callers: Vec<_> = (0..CALLERS)
@@ -184,7 +184,7 @@ fn explode<T>() -> T {
 /// The first panic is propagated, whatever the destructors of other payloads and of results do.
 #[test]
 fn payloads_and_results_whose_destructors_panic_end_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(3);
     let leaves = |what: &str, panics: &dyn Fn()| {
         let payload = catch_unwind(AssertUnwindSafe(panics)).expect_err(what);
@@ -218,7 +218,7 @@ fn payloads_and_results_whose_destructors_panic_end_nothing() {
 /// steal that job and run it first. It stays there until the job has begun.
 #[test]
 fn a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..100 {
         let pool = pool(2);
         let (second, both) = mpsc::channel::<()>();
@@ -251,7 +251,7 @@ fn a_broadcast_from_outside_returns_before_the_jobs_that_it_spawned() {
 
 #[test]
 fn a_broadcast_to_another_pool_runs_its_own_pools_jobs_meanwhile() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two) = (pool(1), pool(2));
     let counts = one.install(|| {
         // The only thread of the first pool must run this job while it waits.
@@ -272,9 +272,9 @@ fn a_detached_panic_aborts_though_stderr_has_no_reader() {
 
     use std::process::Stdio;
 
-    use crate::child;
+    use crate::support::child;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "parallel::hostile::a_detached_panic_aborts_though_stderr_has_no_reader";
     if child::role().is_some() {
         // With one thread, the join returns to its second half, and runs the job that is above it.
@@ -297,21 +297,21 @@ fn a_detached_panic_aborts_though_stderr_has_no_reader() {
 fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
     use std::os::unix::process::ExitStatusExt;
 
-    use crate::child;
+    use crate::support::child;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str =
         "parallel::hostile::a_barrier_that_is_refused_later_aborts_and_says_what_to_do";
     if let Some(role) = child::role() {
         assert_eq!(pool(2).join(|| 1, || 2), (1, 2));
-        crate::sandbox::forbid(libc::SYS_membarrier, 0);
+        crate::support::syscall_filter::forbid(libc::SYS_membarrier, 0);
         // Threads that are started here inherit the filter, and use the barrier before they sleep.
         let pool = pool(2);
         assert_eq!(pool.join(|| 1, || 2), (1, 2));
         if role == "has fences" {
             return;
         }
-        crate::gate::Gate::new().block();
+        crate::support::gate::Gate::new().block();
     }
     let output = child::output(&mut child::command(NAME, "relies on it")).unwrap();
     let text = child::text(&output);
@@ -324,9 +324,9 @@ fn a_barrier_that_is_refused_later_aborts_and_says_what_to_do() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_unknown_kind_of_barrier_is_reported() {
-    use crate::child;
+    use crate::support::child;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "parallel::hostile::an_unknown_kind_of_barrier_is_reported";
     if child::role().is_some() {
         assert_eq!(pool(2).join(|| 1, || 2), (1, 2));

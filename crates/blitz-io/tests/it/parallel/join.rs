@@ -1,32 +1,26 @@
-//! Joins: both halves run once each, and a panic is propagated when both are done.
+//! Tests joins: both halves run once each, and a panic is propagated when both are done.
 //!
 //! No test depends on how jobs are stored; `pool` creates the pools of all of them.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Barrier, Mutex, MutexGuard, PoisonError,
+        Barrier,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     thread::ThreadId,
 };
 
 use blitz_io::parallel::{
-    FnContext, ThreadPool, ThreadPoolBuilder, Worker, call, current_thread_index, join,
-    join_context, scope, spawn, yield_local,
+    FnContext, ThreadPoolBuilder, Worker, call, current_thread_index, join, join_context, scope,
+    spawn, yield_local,
 };
 
-use crate::{gate::Gate, watch};
-
-/// Reserves the global pool's only temporary worker, for tests that rely on it.
-pub(crate) fn reserve_temporary_worker() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
-}
+use crate::support::{
+    gate::Gate,
+    pools::{pool, reserve_temporary_worker},
+    watchdog,
+};
 
 fn here() -> ThreadId {
     std::thread::current().id()
@@ -42,7 +36,7 @@ fn fibonacci(n: u32) -> u64 {
 
 #[test]
 fn a_tree_of_joins_has_the_sum_of_its_leaves_on_any_number_of_threads() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for threads in [1, 2, 8, 64] {
         assert_eq!(pool(threads).install(|| fibonacci(18)), 2584, "{threads} threads");
     }
@@ -50,7 +44,7 @@ fn a_tree_of_joins_has_the_sum_of_its_leaves_on_any_number_of_threads() {
 
 #[test]
 fn both_halves_run_at_once_if_there_are_two_threads() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, both) = (pool(2), Barrier::new(2));
     for _ in 0..50 {
         // Neither half goes on without the other.
@@ -70,7 +64,7 @@ fn both_halves_run_at_once_if_there_are_two_threads() {
 
 #[test]
 fn a_half_that_is_busy_for_long_is_relieved_of_all_that_waits() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, left) = (pool(2), AtomicUsize::new(7));
     let gate = Gate::new();
     // The first half of each join blocks until all second halves have run, on the other thread,
@@ -95,7 +89,7 @@ fn a_half_that_is_busy_for_long_is_relieved_of_all_that_waits() {
 
 #[test]
 fn a_panic_of_either_half_waits_for_the_other() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for threads in [1, 2] {
         let pool = pool(threads);
         for panicking in ["a", "b", "ab"] {
@@ -117,7 +111,7 @@ fn a_panic_of_either_half_waits_for_the_other() {
 
 #[test]
 fn a_pool_is_as_good_as_new_after_panics_at_any_depth() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     fn explode(depth: u32, at: u32) -> u64 {
         if depth == at {
             resume_unwind(Box::new(depth));
@@ -140,7 +134,7 @@ fn a_pool_is_as_good_as_new_after_panics_at_any_depth() {
 
 #[test]
 fn the_thread_is_not_panicking_while_the_second_half_runs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let outcome = catch_unwind(|| {
         pool(1).join(
             || resume_unwind(Box::new(())),
@@ -152,7 +146,7 @@ fn the_thread_is_not_panicking_while_the_second_half_runs() {
 
 #[test]
 fn a_closure_knows_whether_it_moved() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let moved = |context: FnContext| context.migrated();
     let one = pool(1);
     // From outside both halves are sent to the pool; inside, no other thread can take the second.
@@ -176,7 +170,7 @@ fn a_closure_knows_whether_it_moved() {
 
 #[test]
 fn a_second_half_that_a_nested_wait_ran_counts_as_moved() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let moves = pool(1).install(|| {
         join_context(
             |_| {
@@ -191,7 +185,7 @@ fn a_second_half_that_a_nested_wait_ran_counts_as_moved() {
 
 #[test]
 fn jobs_that_the_first_half_left_behind_run_before_the_second() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, receiver) = std::sync::mpsc::channel();
     pool(1).install(|| {
         let (first, second) = (sender.clone(), sender);
@@ -211,7 +205,7 @@ fn jobs_that_the_first_half_left_behind_run_before_the_second() {
 
 #[test]
 fn a_job_in_the_place_of_one_that_was_run_is_not_taken_for_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, receiver) = std::sync::mpsc::channel();
     pool(1).install(|| {
         let (first, second) = (sender.clone(), sender);
@@ -243,7 +237,7 @@ fn nest_on(threads: usize, stack_size: usize, depth: usize) {
 
 #[test]
 fn joins_nest_as_deep_as_the_threads_stack_allows() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for threads in [1, 2] {
         nest_on(threads, 512 << 20, 100_000);
     }
@@ -253,7 +247,7 @@ fn joins_nest_as_deep_as_the_threads_stack_allows() {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[cfg_attr(debug_assertions, ignore = "frames are several times as large without optimisation")]
 fn a_million_joins_nest_on_a_large_enough_stack() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for threads in [1, 2] {
         nest_on(threads, 1 << 30, 1_000_000);
     }
@@ -261,7 +255,7 @@ fn a_million_joins_nest_on_a_large_enough_stack() {
 
 #[test]
 fn results_are_dropped_if_the_other_half_panics() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct Counted<'a>(&'a AtomicUsize);
     impl Drop for Counted<'_> {
         fn drop(&mut self) {
@@ -286,7 +280,7 @@ fn results_are_dropped_if_the_other_half_panics() {
 
 #[test]
 fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let _reserved = reserve_temporary_worker();
     fn sum(worker: Worker<'_>, range: std::ops::Range<u64>) -> u64 {
         if range.end - range.start < 8 {
@@ -318,7 +312,7 @@ fn a_caller_takes_part_and_is_no_thread_of_the_pool() {
 
 #[test]
 fn a_join_inside_a_scope_inside_a_join_waits_for_all() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let ran = AtomicUsize::new(0);
     pool(2).install(|| {
         join(

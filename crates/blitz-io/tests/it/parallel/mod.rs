@@ -1,4 +1,4 @@
-//! Fork-join.
+//! Tests fork-join.
 
 mod hostile;
 mod join;

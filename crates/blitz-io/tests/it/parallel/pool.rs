@@ -1,4 +1,4 @@
-//! Pools: how they are created, what their threads are, and how they end.
+//! Tests pools: how they are created, what their threads are, and how they end.
 
 use std::{
     error::Error,
@@ -16,11 +16,11 @@ use blitz_io::parallel::{
     current_thread_index, join, max_num_threads, spawn, spawn_fifo, yield_local, yield_now,
 };
 
-use crate::{child, gate::Gate, parallel::join::pool, watch};
+use crate::support::{child, gate::Gate, pools::pool, watchdog};
 
 #[test]
 fn install_runs_on_a_thread_of_the_pool_and_returns_what_it_got() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = ThreadPoolBuilder::new()
         .num_threads(2)
         .thread_name(|index| format!("cruncher {index}"))
@@ -39,7 +39,7 @@ fn install_runs_on_a_thread_of_the_pool_and_returns_what_it_got() {
 
 #[test]
 fn threads_end_when_the_pool_is_dropped_and_its_jobs_are_done() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, ended) = mpsc::channel();
     let gate = Gate::new();
     let pool = ThreadPoolBuilder::new()
@@ -66,7 +66,7 @@ fn threads_end_when_the_pool_is_dropped_and_its_jobs_are_done() {
 
 #[test]
 fn a_pool_may_be_dropped_by_one_of_its_own_threads() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, ended) = mpsc::channel();
     let pool = ThreadPoolBuilder::new()
         .num_threads(1)
@@ -87,7 +87,7 @@ fn a_pool_may_be_dropped_by_one_of_its_own_threads() {
 
 #[test]
 fn pools_wait_for_each_other_without_a_deadlock() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two) = (pool(1), pool(1));
     let depth = one.install(|| two.install(|| one.install(|| two.install(|| 4))));
     assert_eq!(depth, 4);
@@ -95,7 +95,7 @@ fn pools_wait_for_each_other_without_a_deadlock() {
 
 #[test]
 fn a_thread_that_could_not_be_started_fails_the_pool_and_ends_the_others() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, ended) = mpsc::channel();
     let mut started = 0;
     let error = ThreadPoolBuilder::new()
@@ -120,7 +120,7 @@ fn a_thread_that_could_not_be_started_fails_the_pool_and_ends_the_others() {
 
 #[test]
 fn a_thread_name_that_panics_ends_the_threads_that_were_started() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, ended) = mpsc::channel();
     let builder = ThreadPoolBuilder::new()
         .num_threads(3)
@@ -135,7 +135,7 @@ fn a_thread_name_that_panics_ends_the_threads_that_were_started() {
 
 #[test]
 fn handlers_run_on_their_threads_and_their_panics_go_to_the_panic_handler() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, panics) = mpsc::channel();
     let pool = ThreadPoolBuilder::new()
         .num_threads(2)
@@ -154,7 +154,7 @@ fn handlers_run_on_their_threads_and_their_panics_go_to_the_panic_handler() {
 
 #[test]
 fn a_detached_panic_without_a_handler_aborts() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str = "parallel::pool::a_detached_panic_without_a_handler_aborts";
     match child::role().as_deref() {
         Some(role) => {
@@ -179,7 +179,7 @@ fn a_detached_panic_without_a_handler_aborts() {
 
 #[test]
 fn the_number_of_threads_comes_from_the_builder_or_the_environment() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str =
         "parallel::pool::the_number_of_threads_comes_from_the_builder_or_the_environment";
     if let Some(role) = child::role() {
@@ -204,7 +204,7 @@ fn the_number_of_threads_comes_from_the_builder_or_the_environment() {
 
 #[test]
 fn too_many_threads_are_fewer() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let error = ThreadPoolBuilder::new()
         .num_threads(100_000)
         .spawn_handler(|thread| {
@@ -221,7 +221,7 @@ fn too_many_threads_are_fewer() {
 
 #[test]
 fn the_calling_thread_may_be_the_first_of_a_pool() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     std::thread::spawn(|| {
         let build = || ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
         let pool = build().unwrap();
@@ -241,7 +241,7 @@ fn the_calling_thread_may_be_the_first_of_a_pool() {
 
 #[test]
 fn a_scoped_pool_is_gone_when_its_scope_returns() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (started, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let sum = ThreadPoolBuilder::new()
         .num_threads(3)
@@ -259,7 +259,7 @@ fn a_scoped_pool_is_gone_when_its_scope_returns() {
 
 #[test]
 fn spawned_jobs_are_pending_until_they_run() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     assert_eq!(current_thread_has_pending_tasks(), None);
     assert_eq!((yield_now(), yield_local()), (None, None));
     let pool = pool(1);
@@ -280,7 +280,7 @@ fn spawned_jobs_are_pending_until_they_run() {
 #[test]
 #[allow(deprecated, reason = "it is there for those who still use it")]
 fn a_breadth_first_pool_runs_the_oldest_job_first() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = ThreadPoolBuilder::new().num_threads(1).breadth_first().build().unwrap();
     let (sender, order) = mpsc::channel();
     pool.install(|| {
@@ -296,7 +296,7 @@ fn a_breadth_first_pool_runs_the_oldest_job_first() {
 
 #[test]
 fn injected_jobs_are_found_beside_a_load_from_within() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(1);
     let gate = Gate::new();
     fn forever(gate: Arc<Gate>) {
@@ -315,7 +315,7 @@ fn injected_jobs_are_found_beside_a_load_from_within() {
 
 #[test]
 fn a_broadcast_runs_once_on_each_thread_and_keeps_their_order() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, all) = (pool(5), Barrier::new(5));
     let run = || {
         pool.broadcast(|context| {
@@ -347,7 +347,7 @@ fn a_broadcast_runs_once_on_each_thread_and_keeps_their_order() {
 
 #[test]
 fn broadcasts_of_two_pools_to_each_other_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two, ran) = (pool(3), pool(7), AtomicUsize::new(0));
     one.install(|| {
         two.broadcast(|_| {
@@ -359,7 +359,7 @@ fn broadcasts_of_two_pools_to_each_other_end() {
 
 #[test]
 fn many_callers_from_outside_are_all_served() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, sum) = (pool(3), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! Scopes: no job outlives its scope, and the scope propagates panics.
+//! Tests fork-join scopes: no job outlives its scope, and the scope propagates panics.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -12,11 +12,11 @@ use blitz_io::parallel::{
     Scope, current_thread_index, in_place_scope, in_place_scope_fifo, scope, scope_fifo,
 };
 
-use crate::{gate::Gate, parallel::join::pool, watch};
+use crate::support::{gate::Gate, pools::pool, watchdog};
 
 #[test]
 fn a_scope_returns_what_its_body_returns_after_all_jobs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let ran = AtomicUsize::new(0);
     fn divide<'scope>(scope: &Scope<'scope>, ran: &'scope AtomicUsize, size: usize) {
         if size == 1 {
@@ -35,7 +35,7 @@ fn a_scope_returns_what_its_body_returns_after_all_jobs() {
 
 #[test]
 fn the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for threads in [1, 2] {
         for body_panics in [true, false] {
             let (pool, ran) = (pool(threads), AtomicUsize::new(0));
@@ -64,7 +64,7 @@ fn the_first_panic_of_a_scope_leaves_when_all_jobs_have_ended() {
 
 #[test]
 fn the_newest_job_runs_first_and_in_a_fifo_scope_the_oldest() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, order) = (pool(1), Mutex::new(Vec::new()));
     let note = |number: u32| order.lock().unwrap().push(number);
     pool.scope(|scope| (0..5).for_each(|n| scope.spawn(move |_| note(n))));
@@ -75,7 +75,7 @@ fn the_newest_job_runs_first_and_in_a_fifo_scope_the_oldest() {
 
 #[test]
 fn an_in_place_scope_runs_its_body_here_and_its_jobs_there() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, gate) = (pool(1), Gate::new());
     // The body blocks until the job has run, so the caller does not run the job itself.
     pool.in_place_scope(|scope| {
@@ -95,7 +95,7 @@ fn an_in_place_scope_runs_its_body_here_and_its_jobs_there() {
 
 #[test]
 fn a_thread_of_one_pool_waits_for_a_scope_of_another() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two, ran) = (pool(1), pool(1), AtomicUsize::new(0));
     one.install(|| {
         two.in_place_scope(|scope| {
@@ -109,7 +109,7 @@ fn a_thread_of_one_pool_waits_for_a_scope_of_another() {
 
 #[test]
 fn a_broadcast_into_a_scope_is_waited_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (pool, ran) = (pool(4), AtomicUsize::new(0));
     pool.scope(|scope| {
         scope.spawn_broadcast(|scope, context| {
@@ -129,7 +129,7 @@ fn a_broadcast_into_a_scope_is_waited_for() {
 
 #[test]
 fn scopes_on_the_global_pool_take_results_by_reference() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut numbers = vec![1, 2, 3];
     let length = scope(|scope| {
         scope.spawn(|_| numbers.push(4));

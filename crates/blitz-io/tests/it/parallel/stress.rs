@@ -1,4 +1,5 @@
-//! Random programs: however joins, spawns, waits and panics are nested, each closure runs once.
+//! Runs random programs: however joins, spawns, waits and panics are nested, each closure runs
+//! once.
 
 use std::{
     ops::Range,
@@ -11,7 +12,7 @@ use blitz_io::parallel::{
     ThreadPoolBuilder, join, scope, scope_fifo, spawn, yield_local, yield_now,
 };
 
-use crate::watch;
+use crate::support::watchdog;
 
 /// The numbers of closures that were created, and that have run.
 #[derive(Default)]
@@ -108,12 +109,12 @@ fn rage(rounds: u64) {
         }
         assert!(count.ran.into_inner() > 0);
     }
-    watch::until(|| LEFT.made.load(Relaxed) == LEFT.ran.load(Relaxed));
+    watchdog::until(|| LEFT.made.load(Relaxed) == LEFT.ran.load(Relaxed));
 }
 
 #[test]
 fn in_any_program_each_closure_runs_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     rage(60);
 }
 
@@ -122,9 +123,9 @@ fn in_any_program_each_closure_runs_once() {
 #[cfg(target_os = "linux")]
 #[test]
 fn in_any_program_each_closure_runs_once_where_barriers_are_fences() {
-    use crate::child;
+    use crate::support::child;
 
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const NAME: &str =
         "parallel::stress::in_any_program_each_closure_runs_once_where_barriers_are_fences";
     if child::role().is_some() {
@@ -139,7 +140,7 @@ fn in_any_program_each_closure_runs_once_where_barriers_are_fences() {
 #[test]
 #[ignore = "minutes"]
 fn in_any_program_each_of_very_many_closures_runs_once() {
-    let _watch = watch::begin_for(Duration::from_secs(30 * 60));
+    let _watch = watchdog::start_for(Duration::from_secs(30 * 60));
     rage(6_000);
 }
 
@@ -214,13 +215,13 @@ fn crowd(jobs: usize) {
 
 #[test]
 fn a_hundred_thousand_jobs_of_which_some_panic_run_once_each() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     crowd(100_032);
 }
 
 #[test]
 #[ignore = "minutes"]
 fn a_hundred_million_jobs_of_which_some_panic_run_once_each_on_more_threads_than_processors() {
-    let _watch = watch::begin_for(Duration::from_secs(30 * 60));
+    let _watch = watchdog::start_for(Duration::from_secs(30 * 60));
     crowd(100_000_000);
 }

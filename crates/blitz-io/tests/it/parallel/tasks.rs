@@ -1,4 +1,5 @@
-//! Tasks and fork-join pools: what is awaited, what blocks, and which tasks go on meanwhile.
+//! Tests tasks and fork-join pools together: what is awaited, what blocks, and which tasks go on
+//! meanwhile.
 
 use std::{
     future::poll_fn,
@@ -15,24 +16,21 @@ use std::{
 
 use blitz_io::{
     parallel::{self, ThreadPoolBuilder},
-    runtime::{Builder, Handle, Runtime},
+    runtime::{Builder, Handle},
     task,
 };
 
-use crate::{
+use crate::support::{
     gate::Gate,
-    parallel::join::{pool, reserve_temporary_worker},
-    watch,
+    pools::{pool, reserve_temporary_worker},
+    runtimes::workers_with_drivers,
+    watchdog,
 };
-
-fn runtime(workers: usize) -> Runtime {
-    Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
-}
 
 #[test]
 fn the_result_or_panic_of_a_closure_reaches_the_awaiting_task() {
-    let _watch = watch::begin();
-    runtime(1).block_on(async {
+    let _watch = watchdog::start();
+    workers_with_drivers(1).block_on(async {
         assert_eq!(parallel::run(|| 5).await, 5);
         let thread = task::spawn(async {
             let here = thread::current().id();
@@ -49,9 +47,9 @@ fn the_result_or_panic_of_a_closure_reaches_the_awaiting_task() {
 #[test]
 fn every_closure_runs_once_and_completes_once() {
     const CLOSURES: usize = 20_000;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let count = Arc::new(AtomicUsize::new(0));
-    let sum = runtime(2).block_on(async {
+    let sum = workers_with_drivers(2).block_on(async {
         let tasks = (0..CLOSURES).map(|number| {
             let count = count.clone();
             task::spawn(async move {
@@ -74,7 +72,7 @@ fn every_closure_runs_once_and_completes_once() {
 
 #[test]
 fn a_closure_that_has_not_begun_does_not_run_for_a_future_that_is_gone() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(1);
     let (begun, gate) = (Gate::new(), Gate::new());
     pool.spawn({
@@ -104,7 +102,7 @@ fn a_closure_that_has_not_begun_does_not_run_for_a_future_that_is_gone() {
 
 #[test]
 fn a_closure_that_has_begun_ends_though_its_future_is_gone() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(1);
     let (begun, gate) = (Gate::new(), Gate::new());
     let result = Arc::new(());
@@ -121,12 +119,12 @@ fn a_closure_that_has_begun_ends_though_its_future_is_gone() {
     drop(run);
     gate.open();
     pool.install(|| ());
-    assert_eq!(Arc::strong_count(&result), 1, "nobody wanted it");
+    assert_eq!(Arc::strong_count(&result), 1, "the result was not taken");
 }
 
 #[test]
 fn a_panic_for_a_future_that_is_gone_ends_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(1);
     let (begun, gate) = (Gate::new(), Gate::new());
     let run = pool.run({
@@ -145,11 +143,11 @@ fn a_panic_for_a_future_that_is_gone_ends_nothing() {
 
 #[test]
 fn a_pool_that_is_dropped_ends_what_is_awaited_first() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(2);
     let runs: Vec<_> = (0..100).map(|number| pool.run(move || number)).collect();
     drop(pool);
-    let numbers = runtime(1).block_on(async {
+    let numbers = workers_with_drivers(1).block_on(async {
         let mut numbers = Vec::new();
         for run in runs {
             numbers.push(run.await);
@@ -161,7 +159,7 @@ fn a_pool_that_is_dropped_ends_what_is_awaited_first() {
 
 #[test]
 fn debug_of_a_finished_run_shows_that_it_is_over() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut run = Box::pin(parallel::run(|| 1));
     let mut context = Context::from_waker(Waker::noop());
     while run.as_mut().poll(&mut context).is_pending() {
@@ -174,8 +172,8 @@ fn debug_of_a_finished_run_shows_that_it_is_over() {
 
 /// Asserts that the runtime's only worker can wait for something that only one of its tasks sends.
 fn others_go_on_during(wait: impl FnOnce(mpsc::Receiver<()>) + Send + 'static) {
-    let _watch = watch::begin();
-    let runtime = runtime(1);
+    let _watch = watchdog::start();
+    let runtime = workers_with_drivers(1);
     let waits = runtime.spawn(async move {
         let (sender, receiver) = mpsc::channel();
         task::spawn(async move {
@@ -268,7 +266,7 @@ fn a_wait_of_a_worker_that_also_belongs_to_a_pool_gives_up_the_core() {
 /// The join blocks the thread, as documented, and nothing is stuck afterwards.
 #[test]
 fn a_join_on_a_current_thread_runtime_blocks_it_and_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let sum = runtime.block_on(async {
         let others = task::spawn(async { 4 });
@@ -280,8 +278,8 @@ fn a_join_on_a_current_thread_runtime_blocks_it_and_ends() {
 
 #[test]
 fn a_closure_on_the_pool_may_block_on_the_runtime() {
-    let _watch = watch::begin();
-    let runtime = runtime(1);
+    let _watch = watchdog::start();
+    let runtime = workers_with_drivers(1);
     let handle = runtime.handle().clone();
     let answer = runtime.block_on(parallel::run(move || {
         assert!(Handle::try_current().is_err(), "it has left the runtime");
@@ -294,7 +292,7 @@ fn a_closure_on_the_pool_may_block_on_the_runtime() {
 #[test]
 fn tasks_that_join_and_tasks_that_await_all_end() {
     const TASKS: usize = 300;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     fn sum(from: usize, to: usize) -> usize {
         match to - from {
             0 => 0,
@@ -306,7 +304,7 @@ fn tasks_that_join_and_tasks_that_await_all_end() {
             }
         }
     }
-    let runtime = runtime(2);
+    let runtime = workers_with_drivers(2);
     let total: usize = runtime.block_on(async {
         let tasks: Vec<_> = (0..TASKS)
             .map(|number| {
@@ -332,8 +330,8 @@ fn tasks_that_join_and_tasks_that_await_all_end() {
 /// A dump reports which pool a task waits for.
 #[test]
 fn a_dump_names_the_pool_that_a_task_waits_for() {
-    let _watch = watch::begin();
-    let runtime = runtime(1);
+    let _watch = watchdog::start();
+    let runtime = workers_with_drivers(1);
     let gate = Gate::new();
     let waits = runtime.spawn({
         let gate = gate.clone();
@@ -349,19 +347,21 @@ fn a_dump_names_the_pool_that_a_task_waits_for() {
 /// The pool has no other thread to run the future's closure.
 #[test]
 fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let alone = pool(1);
-    let answer = alone.install(|| runtime(1).block_on(async { parallel::run(|| 8).await }));
+    let answer =
+        alone.install(|| workers_with_drivers(1).block_on(async { parallel::run(|| 8).await }));
     assert_eq!(answer, 8);
     thread::spawn(|| {
         let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
         let pool = builder.build().unwrap();
-        let both = runtime(1).block_on(async { blitz_io::join!(pool.run(|| 4), pool.run(|| 5)) });
+        let both = workers_with_drivers(1)
+            .block_on(async { blitz_io::join!(pool.run(|| 4), pool.run(|| 5)) });
         assert_eq!(both, (4, 5));
         assert_eq!(pool.yield_now(), Some(parallel::Yield::Idle), "nothing is left to be run");
         drop(pool);
         // The thread belongs to the pool for ever, although the pool has ended.
-        assert_eq!(runtime(1).block_on(parallel::run(|| 10)), 10);
+        assert_eq!(workers_with_drivers(1).block_on(parallel::run(|| 10)), 10);
     })
     .join()
     .unwrap();
@@ -370,7 +370,7 @@ fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
 /// The closure is in the injector, where a thread that waits for a future does not search.
 #[test]
 fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(1);
     let (begun, answer) = (Gate::new(), mpsc::channel());
     let (runs, run) = mpsc::channel::<parallel::Run<u8>>();
@@ -379,7 +379,7 @@ fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
         move || {
             begun.open();
             let run = run.recv().unwrap();
-            answer.0.send(runtime(1).block_on(run)).unwrap();
+            answer.0.send(workers_with_drivers(1).block_on(run)).unwrap();
         }
     });
     begun.block();
@@ -390,8 +390,8 @@ fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
 /// If the thread ran another job, that job would call `block_on` inside of a `block_on`, and panic.
 #[test]
 fn a_thread_of_the_pool_that_waits_for_a_future_runs_no_other_job() {
-    let _watch = watch::begin();
-    let runtime = runtime(1);
+    let _watch = watchdog::start();
+    let runtime = workers_with_drivers(1);
     let (begun, gate) = (Gate::new(), Gate::new());
     let has_run = AtomicBool::new(false);
     pool(2).scope(|scope| {
@@ -422,8 +422,8 @@ fn a_thread_of_the_pool_that_waits_for_a_future_runs_no_other_job() {
 /// The thread that awaits the closure runs it, inside of `block_on`, and it may block as well.
 #[test]
 fn a_closure_that_its_own_pool_awaits_may_block_on_the_runtime() {
-    let _watch = watch::begin();
-    let runtime = runtime(1);
+    let _watch = watchdog::start();
+    let runtime = workers_with_drivers(1);
     let handle = runtime.handle().clone();
     let answer = pool(1).install(|| {
         runtime.block_on(parallel::run(move || {
@@ -435,7 +435,7 @@ fn a_closure_that_its_own_pool_awaits_may_block_on_the_runtime() {
 
 #[test]
 fn a_future_that_is_gone_keeps_no_waker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let pool = pool(1);
     let (begun, gate) = (Gate::new(), Gate::new());
     let mut run = Box::pin(pool.run({

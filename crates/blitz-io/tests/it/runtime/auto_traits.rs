@@ -1,4 +1,4 @@
-//! Which public types are `Send`, `Sync`, `Unpin` and unwind safe: the same as Tokio's.
+//! Tests that public types are `Send`, `Sync`, `Unpin` and unwind safe where Tokio's are.
 
 use std::{
     cell::Cell,
@@ -20,25 +20,7 @@ use blitz_io::{
     },
 };
 
-/// Expands to a constant that is true if a type implements a trait. An inherent constant takes
-/// precedence over one of a trait, and exists only where its bounds hold.
-macro_rules! has {
-    ($type:ty: $trait:path) => {{
-        struct Asked<T>(std::marker::PhantomData<T>);
-        #[allow(dead_code, reason = "used where the bound does not hold")]
-        trait Otherwise {
-            const HAS: bool = false;
-        }
-        impl<T> Otherwise for Asked<T> {}
-        #[allow(dead_code, reason = "used where the bound holds")]
-        impl<T: $trait> Asked<T> {
-            const HAS: bool = true;
-        }
-        Asked::<$type>::HAS
-    }};
-}
-
-pub(crate) use has;
+use crate::support::auto_traits::has;
 
 /// Expands to whether a type is `Send`, `Sync`, `Unpin`, `UnwindSafe` and `RefUnwindSafe`.
 macro_rules! traits_of {

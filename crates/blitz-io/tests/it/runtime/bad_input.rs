@@ -1,5 +1,5 @@
-//! Bad input causes a clear error, or a panic that names the caller's line and says what to do
-//! next.
+//! Tests that bad input causes a clear error, or a panic that names the caller's line and says what
+//! to do next.
 
 use std::io;
 
@@ -8,17 +8,17 @@ use blitz_io::{
     task,
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
     child,
-    make::{all_kinds, workers},
-    tally::Tally,
-    watch,
+    drop_tally::Tally,
+    runtimes::{all_kinds, workers},
+    watchdog,
 };
 
 #[test]
 fn zero_of_anything_that_must_be_some_panics_at_the_caller() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut builder = Builder::new_multi_thread();
     panic_of(|| drop(builder.worker_threads(0).build()))
         .says(&["Worker threads cannot be set to 0", "unset"])
@@ -38,7 +38,7 @@ fn zero_of_anything_that_must_be_some_panics_at_the_caller() {
 
 #[test]
 fn absurd_worker_counts_are_an_error_that_names_them() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [32_769, isize::MAX as usize, usize::MAX] {
         let error = Builder::new_multi_thread().worker_threads(count).build().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
@@ -54,7 +54,7 @@ fn absurd_worker_counts_are_an_error_that_names_them() {
 
 #[test]
 fn block_on_inside_block_on_panics_at_the_caller_and_says_to_await() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let other = workers(1);
     for rt in all_kinds() {
         let (own, foreign) = (rt.handle().clone(), other.handle().clone());
@@ -83,7 +83,7 @@ fn block_on_inside_block_on_panics_at_the_caller_and_says_to_await() {
 
 #[test]
 fn spawning_outside_a_runtime_panics_at_the_caller_and_drops_the_future() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let tally = Tally::new();
     let token = tally.token();
     let future = async move { token.keep() };
@@ -97,7 +97,7 @@ fn spawning_outside_a_runtime_panics_at_the_caller_and_drops_the_future() {
 
 #[test]
 fn a_worker_that_does_not_exist_has_no_metrics() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let metrics = workers(2).metrics();
     panic_of(|| metrics.worker_poll_count(2)).says(&["no worker 2", "2"]).at(file!(), line!());
     panic_of(|| metrics.worker_park_unpark_count(usize::MAX)).at(file!(), line!());
@@ -121,7 +121,7 @@ fn count_workers() {
     let built = std::panic::catch_unwind(|| Builder::new_multi_thread().build().unwrap());
     match built {
         Ok(rt) => println!("<<{}>>", rt.metrics().num_workers()),
-        Err(payload) => println!("<<panic: {}>>", crate::caught::message(&*payload)),
+        Err(payload) => println!("<<panic: {}>>", crate::support::caught_panic::message(&*payload)),
     }
     // A number that is set in the program takes precedence over the environment.
     assert_eq!(workers(3).metrics().num_workers(), 3);
@@ -130,7 +130,7 @@ fn count_workers() {
 
 #[test]
 fn the_number_of_workers_comes_from_the_environment() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_some() {
         return count_workers();
     }

@@ -1,5 +1,5 @@
-//! The system refuses to start blocking threads: a job waits for a thread that exists, or the
-//! spawner gets an error.
+//! Tests a system that refuses to start blocking threads: a job waits for a thread that exists, or
+//! the spawner gets an error.
 #![cfg(target_os = "linux")]
 
 use blitz_io::{
@@ -7,19 +7,19 @@ use blitz_io::{
     task::block_in_place,
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
     child,
+    drop_tally::Tally,
     gate::Gate,
-    make::{on_every_worker, workers},
-    runtime::thread_limit::allow_threads,
-    tally::Tally,
-    watch,
+    runtimes::{on_every_worker, workers},
+    thread_limit::allow_threads,
+    watchdog,
 };
 
 /// Runs `f` in a child process that can start no further thread.
 fn without_threads(name: &str, f: impl FnOnce()) {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         child::succeed(&mut child::command(name, "is refused"));
         return;
@@ -89,7 +89,7 @@ fn with_a_thread_alive_the_work_waits_for_it() {
             assert_eq!(job.blocking_join().unwrap(), n);
         }
         // The thread is idle, so it is woken and no thread has to be started.
-        watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
+        watchdog::until(|| rt.metrics().num_idle_blocking_threads() == 1);
         assert_eq!(rt.spawn_blocking(|| 1).blocking_join().unwrap(), 1);
     });
 }

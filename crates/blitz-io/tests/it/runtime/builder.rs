@@ -1,4 +1,4 @@
-//! The options of the builder, each of which must have the documented effect.
+//! Tests that each option of the builder has the documented effect.
 
 use std::{
     collections::HashSet,
@@ -11,9 +11,9 @@ use std::{
 
 use blitz_io::runtime::{self, Builder, Handle, Preemption, RuntimeFlavor};
 
-use crate::{
-    make::{on_every_worker, one_thread, workers},
-    watch,
+use crate::support::{
+    runtimes::{on_every_worker, one_thread, workers},
+    watchdog,
 };
 
 /// The name of threads for which the builder sets none.
@@ -26,7 +26,7 @@ fn thread_name() -> String {
 
 #[test]
 fn threads_have_the_name_they_were_given() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     assert_eq!(on_every_worker(&rt, thread_name), [UNNAMED; 2]);
     let rt = Builder::new_multi_thread().worker_threads(2).thread_name("mill").build().unwrap();
@@ -35,7 +35,7 @@ fn threads_have_the_name_they_were_given() {
 
 #[test]
 fn the_name_function_is_called_once_for_each_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let rt = Builder::new_multi_thread()
@@ -54,7 +54,7 @@ fn the_name_function_is_called_once_for_each_thread() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn threads_have_the_stack_they_were_given() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     fn stack_size() -> usize {
         // SAFETY: 1. `pthread_getattr_np` fills the zeroed attributes before they are read. 2. They
         // are destroyed once. 3. The thread queries itself, so it is alive.
@@ -83,7 +83,7 @@ fn threads_have_the_stack_they_were_given() {
 
 #[test]
 fn a_runtime_has_the_workers_it_was_given_and_numbers_them_from_zero() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [1, 2, 5, 70] {
         let rt = workers(count);
         assert_eq!(rt.metrics().num_workers(), count);
@@ -95,7 +95,7 @@ fn a_runtime_has_the_workers_it_was_given_and_numbers_them_from_zero() {
 
 #[test]
 fn only_workers_have_an_index() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     assert_eq!(runtime::worker_index(), None);
     let rt = workers(1);
     assert_eq!(rt.block_on(async { runtime::worker_index() }), None);
@@ -112,7 +112,7 @@ fn only_workers_have_an_index() {
 
 #[test]
 fn a_runtime_has_the_name_it_was_given() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread().worker_threads(1).name("indexer").build().unwrap();
     assert_eq!(rt.handle().name(), Some("indexer"));
     let seen = rt.block_on(rt.spawn(async { Handle::current().name().map(str::to_owned) }));
@@ -122,7 +122,7 @@ fn a_runtime_has_the_name_it_was_given() {
 
 #[test]
 fn runtimes_have_their_flavour_and_an_id_of_their_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two, three) = (workers(1), workers(1), one_thread());
     let ids: HashSet<_> = [&one, &two, &three].map(|rt| rt.handle().id()).into();
     assert_eq!(ids.len(), 3);
@@ -136,7 +136,7 @@ fn runtimes_have_their_flavour_and_an_id_of_their_own() {
 
 #[test]
 fn a_current_thread_runtime_ignores_the_number_of_workers() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().worker_threads(7).build().unwrap();
     assert_eq!(rt.metrics().num_workers(), 1);
     let here = std::thread::current().id();
@@ -145,7 +145,7 @@ fn a_current_thread_runtime_ignores_the_number_of_workers() {
 
 #[test]
 fn one_builder_builds_many_runtimes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut builder = Builder::new_multi_thread();
     // Preemption is off, so that the same two threads run all tasks to the end.
     builder.worker_threads(2).thread_name("twin").preemption(Preemption::disabled());
@@ -158,7 +158,7 @@ fn one_builder_builds_many_runtimes() {
 
 #[test]
 fn every_knob_at_once_makes_a_runtime_that_works() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let build = |mut builder: Builder, interval: u32| {
         builder
             .enable_all()
@@ -209,7 +209,7 @@ fn every_knob_at_once_makes_a_runtime_that_works() {
 
 #[test]
 fn metrics_count_what_happened() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [one_thread(), workers(1), workers(3)] {
         let metrics = rt.metrics();
         assert_eq!((metrics.num_alive_tasks(), metrics.spawned_tasks_count()), (0, 0));
@@ -220,7 +220,7 @@ fn metrics_count_what_happened() {
         for task in tasks {
             rt.block_on(task).unwrap();
         }
-        crate::make::run_until(&rt, {
+        crate::support::runtimes::run_until(&rt, {
             let metrics = metrics.clone();
             move || metrics.num_alive_tasks() == 2 // that task, and the one that checks this
         });
@@ -240,7 +240,7 @@ fn metrics_count_what_happened() {
 /// With more than 64 workers, the words that hold a bit for each worker are several, or shared.
 #[test]
 fn many_workers_all_take_part() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [64, 65, 256] {
         let rt = workers(count);
         // Each worker is needed, because the tasks wait for one another.

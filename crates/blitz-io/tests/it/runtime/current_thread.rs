@@ -1,4 +1,4 @@
-//! The current-thread runtime: the order of tasks, and several threads inside it.
+//! Tests the current-thread runtime: the order of tasks, and several threads inside it.
 
 use std::sync::{
     Arc, Mutex,
@@ -8,11 +8,7 @@ use std::sync::{
 
 use blitz_io::task;
 
-use crate::{
-    gate::Gate,
-    make::{one_thread, poll_once},
-    watch,
-};
+use crate::support::{gate::Gate, manual_poll::poll_once, runtimes::one_thread, watchdog};
 
 /// Spawns `count` tasks, inside a task or from outside; returns the first that ran out of order.
 pub(crate) fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
@@ -45,7 +41,7 @@ pub(crate) fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
 
 #[test]
 fn tasks_run_in_the_order_in_which_they_were_spawned() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     assert_eq!(out_of_turn(50, false), None);
     assert_eq!(out_of_turn(50, true), None);
     assert_eq!(out_of_turn(2_000, true), None);
@@ -53,7 +49,7 @@ fn tasks_run_in_the_order_in_which_they_were_spawned() {
 
 #[test]
 fn tasks_run_in_the_order_in_which_they_were_woken() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let order: Arc<Mutex<Vec<usize>>> = Arc::default();
     let gates: Vec<_> = (0..8).map(|_| Gate::new()).collect();
@@ -85,7 +81,7 @@ fn tasks_run_in_the_order_in_which_they_were_woken() {
 
 #[test]
 fn without_block_on_nothing_runs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let mut task = rt.spawn(async { std::thread::current().id() });
     assert_eq!(rt.handle().block_on(async { 1 }), 1, "a handle's block_on runs no tasks");
@@ -96,7 +92,7 @@ fn without_block_on_nothing_runs() {
 
 #[test]
 fn tasks_wait_between_two_calls_and_go_on_in_the_second() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let (sender, receiver) = mpsc::channel();
     let gate = Gate::new();
@@ -109,14 +105,14 @@ fn tasks_wait_between_two_calls_and_go_on_in_the_second() {
     rt.block_on(rt.spawn(async {})).unwrap();
     assert_eq!(receiver.try_recv(), Ok(1));
     gate.open();
-    assert!(receiver.try_recv().is_err(), "nobody runs it");
+    assert!(receiver.try_recv().is_err(), "no thread runs it");
     rt.block_on(rt.spawn(async {})).unwrap();
     assert_eq!(receiver.try_recv(), Ok(2));
 }
 
 #[test]
 fn when_the_thread_that_runs_the_tasks_leaves_another_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..50 {
         let rt = one_thread();
         let (first_leaves, go_on) = (Gate::new(), Gate::new());
@@ -128,7 +124,7 @@ fn when_the_thread_that_runs_the_tasks_leaves_another_goes_on() {
         });
         std::thread::scope(|scope| {
             let first = scope.spawn(|| rt.block_on(first_leaves.opened()));
-            watch::until(|| first_leaves.waiting() == 1 && go_on.waiting() == 1);
+            watchdog::until(|| first_leaves.waiting() == 1 && go_on.waiting() == 1);
             let second = scope.spawn(|| rt.block_on(task));
             first_leaves.open();
             first.join().unwrap();
@@ -140,7 +136,7 @@ fn when_the_thread_that_runs_the_tasks_leaves_another_goes_on() {
 
 #[test]
 fn when_the_thread_that_runs_the_tasks_panics_another_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let (first_leaves, go_on) = (Gate::new(), Gate::new());
     let opened = go_on.opened();
@@ -155,7 +151,7 @@ fn when_the_thread_that_runs_the_tasks_panics_another_goes_on() {
                 panic!("the first leaves");
             })
         });
-        watch::until(|| first_leaves.waiting() == 1 && go_on.waiting() == 1);
+        watchdog::until(|| first_leaves.waiting() == 1 && go_on.waiting() == 1);
         let second = scope.spawn(|| rt.block_on(task));
         first_leaves.open();
         assert!(first.join().is_err());
@@ -167,7 +163,7 @@ fn when_the_thread_that_runs_the_tasks_panics_another_goes_on() {
 
 #[test]
 fn a_handle_waits_for_a_task_that_another_thread_runs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let stop = Gate::new();
     std::thread::scope(|scope| {
@@ -180,13 +176,13 @@ fn a_handle_waits_for_a_task_that_another_thread_runs() {
 
 #[test]
 fn a_spawn_from_another_thread_wakes_the_sleeping_block_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let stop = Gate::new();
     std::thread::scope(|scope| {
         scope.spawn(|| rt.block_on(stop.opened()));
         for _ in 0..100 {
-            watch::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
+            watchdog::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
             let (sender, receiver) = mpsc::channel();
             rt.spawn(async move { sender.send(()).unwrap() });
             receiver.recv().unwrap();
@@ -197,7 +193,7 @@ fn a_spawn_from_another_thread_wakes_the_sleeping_block_on() {
 
 #[test]
 fn a_root_that_yields_has_its_turn_as_often_as_a_task_that_yields() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = polls.clone();
@@ -218,7 +214,7 @@ fn a_root_that_yields_has_its_turn_as_often_as_a_task_that_yields() {
 
 #[test]
 fn a_root_that_yields_waits_for_all_that_was_queued_before_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let polls = Arc::new(AtomicUsize::new(0));
     for _ in 0..50 {
@@ -237,7 +233,7 @@ fn a_root_that_yields_waits_for_all_that_was_queued_before_it() {
 /// root future is polled is complete by then, however long the chain of their wake-ups.
 #[test]
 fn a_woken_root_waits_for_tasks_that_were_woken_after_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let ended = Arc::new(AtomicUsize::new(0));
     let (wake_root, root_woken) = blitz_io::sync::oneshot::channel();

@@ -1,4 +1,4 @@
-//! Dumps list every task that is alive and what it does, whatever the workers do.
+//! Tests that dumps list every task that is alive and what it does, whatever the workers do.
 
 use std::sync::{
     Arc,
@@ -13,10 +13,10 @@ use blitz_io::{
     task::{self, yield_now},
 };
 
-use crate::{
+use crate::support::{
     gate::Gate,
-    make::{self, workers},
-    watch,
+    runtimes::{self, workers},
+    watchdog,
 };
 
 /// Takes dumps until one is complete. A dump does not wait for a worker that the system has
@@ -32,8 +32,8 @@ pub(crate) fn whole(handle: &Handle) -> Dump {
 
 #[test]
 fn a_dump_has_each_task_once_with_name_place_and_state() {
-    let _watch = watch::begin();
-    for rt in make::all_kinds() {
+    let _watch = watchdog::start();
+    for rt in runtimes::all_kinds() {
         let gate = Gate::new();
         let named = task::Builder::new().name("waiter").spawn_on(gate.opened(), rt.handle());
         let named = named.unwrap();
@@ -45,7 +45,7 @@ fn a_dump_has_each_task_once_with_name_place_and_state() {
         }));
         let from_inside = from_inside.unwrap();
         let waits = gate.clone();
-        make::run_until(&rt, move || waits.waiting() == 1_002);
+        runtimes::run_until(&rt, move || waits.waiting() == 1_002);
         let dump = whole(rt.handle());
         let mut ids: Vec<_> = plain.iter().map(task::JoinHandle::id).collect();
         ids.extend([named.id(), from_inside.id()]);
@@ -68,7 +68,7 @@ fn a_dump_has_each_task_once_with_name_place_and_state() {
 
 #[test]
 fn a_dump_works_while_every_worker_is_stuck() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let (gate, inside) = (Gate::new(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let stuck: Vec<_> = (0..2)
@@ -80,7 +80,7 @@ fn a_dump_works_while_every_worker_is_stuck() {
             })
         })
         .collect();
-    watch::until(|| {
+    watchdog::until(|| {
         // A worker has to be woken for the second task.
         drop(rt.spawn(async {}));
         inside.load(Relaxed) == 2
@@ -98,7 +98,7 @@ fn a_dump_works_while_every_worker_is_stuck() {
 
 #[test]
 fn a_dump_shows_what_a_task_waits_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let inner = rt.spawn(gate.opened());
@@ -112,14 +112,14 @@ fn a_dump_shows_what_a_task_waits_for() {
                 && found.trace().waits_for().is_some_and(|what| what.contains("JoinHandle"))
         }
     };
-    watch::until(looks);
+    watchdog::until(looks);
     gate.open();
     rt.block_on(outer).unwrap().unwrap();
 }
 
 #[test]
 fn a_dump_names_blocking_work_and_what_sets_wait_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let blocks = {
@@ -135,7 +135,7 @@ fn a_dump_names_blocking_work_and_what_sets_wait_for() {
             set.join_next().await.unwrap().unwrap();
         })
     };
-    watch::until(|| {
+    watchdog::until(|| {
         let dump = whole(rt.handle());
         let find = |id| dump.tasks().iter().find(|task| task.id() == id).expect("it lives");
         find(blocks.id()).state() == State::Running
@@ -150,7 +150,7 @@ fn a_dump_names_blocking_work_and_what_sets_wait_for() {
 
 #[test]
 fn time_in_a_state_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let task = rt.spawn(gate.opened());
@@ -158,15 +158,15 @@ fn time_in_a_state_goes_on() {
         let dump = whole(rt.handle());
         dump.tasks().iter().find(|found| found.id() == task.id()).unwrap().time_in_state()
     };
-    watch::until(|| gate.waiting() == 1);
-    watch::until(|| age().as_millis() >= 5);
+    watchdog::until(|| gate.waiting() == 1);
+    watchdog::until(|| age().as_millis() >= 5);
     gate.open();
     rt.block_on(task).unwrap();
 }
 
 #[test]
 fn dumps_against_spawns_and_ends_lose_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let gate = Gate::new();
     let kept: Vec<_> = (0..10).map(|_| rt.spawn(gate.opened())).collect();
@@ -224,8 +224,8 @@ fn a_dump_of_a_runtime_that_is_gone_is_empty() {
 
 #[test]
 fn a_loop_over_dumps_lets_its_select_go_on() {
-    let _watch = watch::begin();
-    for rt in make::all_kinds() {
+    let _watch = watchdog::start();
+    for rt in runtimes::all_kinds() {
         let handle = rt.handle().clone();
         rt.block_on(async {
             blitz_io::select! {

@@ -1,13 +1,14 @@
-//! Which runtime is the current one.
+//! Tests which runtime is the current one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blitz_io::runtime::{Handle, Id};
 
-use crate::{
-    caught::panic_of,
-    make::{all_kinds, one_thread, poll_once, workers},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 fn current() -> Option<Id> {
@@ -16,7 +17,7 @@ fn current() -> Option<Id> {
 
 #[test]
 fn guards_nest_and_each_gives_back_the_one_before() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two) = (workers(1), one_thread());
     assert_eq!(current(), None);
     let outer = one.enter();
@@ -35,7 +36,7 @@ fn guards_nest_and_each_gives_back_the_one_before() {
 
 #[test]
 fn spawn_means_the_entered_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two) = (workers(1), workers(1));
     let _outer = one.enter();
     let on_one = blitz_io::spawn(async { current() });
@@ -48,7 +49,7 @@ fn spawn_means_the_entered_runtime() {
 
 #[test]
 fn block_on_and_tasks_are_inside_their_runtime_whatever_was_entered() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let other = workers(1);
     let _entered = other.enter();
     for rt in all_kinds() {
@@ -62,7 +63,7 @@ fn block_on_and_tasks_are_inside_their_runtime_whatever_was_entered() {
 
 #[test]
 fn entering_another_runtime_inside_a_task_is_over_with_the_guard() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, other) = (workers(1), workers(1));
     let (id, handle) = (rt.handle().id(), other.handle().clone());
     let (during, after) = rt
@@ -79,7 +80,7 @@ fn entering_another_runtime_inside_a_task_is_over_with_the_guard() {
 
 #[test]
 fn a_guard_dropped_out_of_order_panics_and_nothing_dangles() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     std::thread::spawn(|| {
         let (one, two) = (workers(1), workers(1));
         let (first, second) = (one.enter(), two.enter());
@@ -106,7 +107,7 @@ fn a_guard_dropped_out_of_order_panics_and_nothing_dangles() {
 
 #[test]
 fn guards_dropped_out_of_order_by_a_panic_do_not_abort() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     std::thread::spawn(|| {
         let (one, two) = (workers(1), workers(1));
         let caught = catch_unwind(AssertUnwindSafe(|| {
@@ -115,7 +116,7 @@ fn guards_dropped_out_of_order_by_a_panic_do_not_abort() {
             let _pair = (first, second);
             panic!("unwinding");
         }));
-        assert_eq!(crate::caught::message(&*caught.unwrap_err()), "unwinding");
+        assert_eq!(crate::support::caught_panic::message(&*caught.unwrap_err()), "unwinding");
     })
     .join()
     .unwrap();
@@ -123,7 +124,7 @@ fn guards_dropped_out_of_order_by_a_panic_do_not_abort() {
 
 #[test]
 fn a_forgotten_guard_keeps_its_runtime_current_and_nothing_dangles() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     std::thread::spawn(|| {
         let rt = workers(1);
         let id = rt.handle().id();
@@ -146,7 +147,7 @@ fn a_forgotten_guard_keeps_its_runtime_current_and_nothing_dangles() {
 
 #[test]
 fn a_guard_outlives_its_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let handle = rt.handle().clone();
     let guard = handle.enter();
@@ -160,7 +161,7 @@ fn a_guard_outlives_its_runtime() {
 
 #[test]
 fn other_threads_are_in_no_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let _guard = rt.enter();
     let seen = std::thread::spawn(|| (current(), Handle::try_current().map(|_| ()).unwrap_err()));
@@ -172,7 +173,7 @@ fn other_threads_are_in_no_runtime() {
 
 #[test]
 fn the_current_runtime_can_be_queried_while_a_thread_exits() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct AsksLast;
     impl Drop for AsksLast {
         fn drop(&mut self) {

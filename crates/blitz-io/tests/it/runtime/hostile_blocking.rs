@@ -1,4 +1,4 @@
-//! Blocking jobs, `block_in_place` and the end of a runtime, where they meet: whichever thread ends
+//! Tests where blocking jobs, `block_in_place` and the end of a runtime meet: whichever thread ends
 //! a runtime, and wherever, no thread waits for itself and nothing is lost.
 
 use std::{
@@ -16,15 +16,15 @@ use blitz_io::{
     task::{self, block_in_place},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
     gate::Gate,
-    make::{one_thread, workers},
-    tally::Tally,
-    watch,
+    runtimes::{one_thread, workers},
+    watchdog,
 };
 #[cfg(target_os = "linux")]
-use crate::{child, make::on_every_worker, runtime::thread_limit::allow_threads};
+use crate::support::{child, runtimes::on_every_worker, thread_limit::allow_threads};
 
 /// A slot from which a thread takes the runtime that it must drop.
 type Slot = Arc<Mutex<Option<Runtime>>>;
@@ -41,13 +41,13 @@ fn employ_the_worker(rt: &Runtime) -> thread::ThreadId {
         block_in_place(|| blitz_io::spawn(async {}).blocking_join().unwrap());
         thread::current().id()
     }));
-    watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
+    watchdog::until(|| rt.metrics().num_idle_blocking_threads() == 1);
     worker.unwrap()
 }
 
 #[test]
 fn a_worker_that_became_a_blocking_thread_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let was = employ_the_worker(&rt);
     let handle = rt.handle().clone();
@@ -60,7 +60,7 @@ fn a_worker_that_became_a_blocking_thread_may_drop_the_runtime() {
 
 #[test]
 fn the_first_act_of_a_blocking_thread_may_be_to_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..300 {
         let rt = one_thread();
         let handle = rt.handle().clone();
@@ -70,7 +70,7 @@ fn the_first_act_of_a_blocking_thread_may_be_to_drop_the_runtime() {
 
 #[test]
 fn a_stop_hook_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for multi in [false, true] {
         let (slot, gone) = (Slot::default(), Gate::new());
         let (found, told) = (slot.clone(), gone.clone());
@@ -96,7 +96,7 @@ fn a_stop_hook_may_drop_the_runtime() {
 
 #[test]
 fn a_start_hook_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // Dropped by a worker, and by a blocking thread.
     for multi in [true, false] {
         let (slot, filled, gone) = (Slot::default(), Gate::new(), Gate::new());
@@ -125,7 +125,7 @@ fn a_start_hook_may_drop_the_runtime() {
         *slot.lock().unwrap() = Some(rt);
         filled.open();
         gone.block();
-        watch::until(|| task.is_finished());
+        watchdog::until(|| task.is_finished());
         assert!(task.blocking_join().unwrap_err().is_cancelled());
         tally.assert_all_dropped(1);
     }
@@ -133,7 +133,7 @@ fn a_start_hook_may_drop_the_runtime() {
 
 #[test]
 fn a_hook_that_blocks_in_place_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for hook in 0..3 {
         let (slot, gone) = (Slot::default(), Gate::new());
         let (found, told) = (slot.clone(), gone.clone());
@@ -165,7 +165,7 @@ fn a_hook_that_blocks_in_place_may_drop_the_runtime() {
 fn without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runtime() {
     let name = "runtime::hostile_blocking::\
                 without_a_thread_to_be_had_a_task_that_blocks_in_place_may_drop_its_own_runtime";
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         child::succeed(&mut child::command(name, "is refused"));
         return;
@@ -202,7 +202,7 @@ thread_local! {
 
 #[test]
 fn a_thread_local_of_a_blocking_thread_may_drop_the_runtime_while_another_leaves() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..5 {
         let rt = Builder::new_current_thread()
             .thread_keep_alive(Duration::from_millis(1))
@@ -231,7 +231,7 @@ fn a_thread_local_of_a_blocking_thread_may_drop_the_runtime_while_another_leaves
 #[cfg(unix)]
 #[test]
 fn a_thread_local_of_a_worker_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = strict(2);
     let (gone, handle) = (Gate::new(), rt.handle().clone());
     let last = Last(Gate::new(), Some(rt), gone.clone());
@@ -249,7 +249,9 @@ fn a_thread_local_of_a_worker_may_drop_the_runtime() {
 /// task panics unless the other one does. Returns when the runtime was dropped.
 #[cfg(unix)]
 fn drop_by_a_worker_without_a_core(other_panics: bool) {
-    let rt = strict(1);
+    // Without preemption, which would take the core from the second task while that task blocks, and
+    // could give the core back to the first task's thread.
+    let rt = strict_with(1, Preemption::disabled());
     let (gone, handle) = (Gate::new(), rt.handle().clone());
     let last = Last(Gate::new(), Some(rt), gone.clone());
     let (inside, go_on) = (Gate::new(), Gate::new());
@@ -267,10 +269,10 @@ fn drop_by_a_worker_without_a_core(other_panics: bool) {
         LAST.with(|here| *here.borrow_mut() = Some(last));
         assert!(other_panics, "boom");
     });
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     if other_panics {
         // The worker that lost its core is an idle thread of the blocking pool now.
-        watch::until(|| handle.metrics().num_idle_blocking_threads() == 1);
+        watchdog::until(|| handle.metrics().num_idle_blocking_threads() == 1);
     }
     go_on.open();
     gone.block();
@@ -282,7 +284,7 @@ fn drop_by_a_worker_without_a_core(other_panics: bool) {
 #[cfg(unix)]
 #[test]
 fn a_thread_local_of_a_worker_without_a_core_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     drop_by_a_worker_without_a_core(false);
 }
 
@@ -290,13 +292,18 @@ fn a_thread_local_of_a_worker_without_a_core_may_drop_the_runtime() {
 #[cfg(unix)]
 #[test]
 fn a_thread_local_of_an_idle_worker_without_a_core_may_drop_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     drop_by_a_worker_without_a_core(true);
 }
 
 fn strict(workers: usize) -> Runtime {
+    strict_with(workers, Preemption::default())
+}
+
+fn strict_with(workers: usize, preemption: Preemption) -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(workers)
+        .preemption(preemption)
         .unhandled_panic(UnhandledPanic::ShutdownRuntime)
         .build()
         .unwrap()
@@ -304,7 +311,7 @@ fn strict(workers: usize) -> Runtime {
 
 #[test]
 fn a_runtime_that_a_panic_ends_may_be_dropped_by_a_task_that_blocks_in_place() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = strict(2);
     let slot = Slot::default();
     let (found, inside, go_on) = (slot.clone(), Gate::new(), Gate::new());
@@ -317,7 +324,7 @@ fn a_runtime_that_a_panic_ends_may_be_dropped_by_a_task_that_blocks_in_place() {
     });
     inside.block();
     let boom = rt.spawn(async { panic!("boom") });
-    watch::until(|| boom.is_finished());
+    watchdog::until(|| boom.is_finished());
     *slot.lock().unwrap() = Some(rt);
     go_on.open();
     assert_eq!(task.blocking_join().unwrap(), 1);
@@ -326,7 +333,7 @@ fn a_runtime_that_a_panic_ends_may_be_dropped_by_a_task_that_blocks_in_place() {
 
 #[test]
 fn a_task_that_blocks_in_place_may_drop_its_own_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..40 {
         let rt = workers(1 + round % 3);
         let slot = Slot::default();
@@ -342,7 +349,7 @@ fn a_task_that_blocks_in_place_may_drop_its_own_runtime() {
 
 #[test]
 fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         // Without preemption, the stuck worker keeps its core.
@@ -377,7 +384,7 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
     told.block();
     let jobs = std::mem::take(&mut *jobs.lock().unwrap());
     // The worker whose task panicked counts the task after the handle reports its end.
-    watch::until(|| ends.is_finished() && rt.metrics().num_alive_tasks() == 1);
+    watchdog::until(|| ends.is_finished() && rt.metrics().num_alive_tasks() == 1);
     assert_eq!(rt.metrics().spawned_tasks_count(), 2);
     assert_eq!(rt.metrics().num_alive_tasks(), 1, "one is inside its poll");
     go_on.open();
@@ -391,7 +398,7 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
 
 #[test]
 fn a_hook_that_blocks_in_place_may_run_another_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let visit = move || {
@@ -418,7 +425,7 @@ fn a_hook_that_blocks_in_place_may_run_another_runtime() {
 
 #[test]
 fn a_terminate_hook_that_blocks_in_place_lets_the_other_tasks_go_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let gate = Gate::new();
     let (wait, first) = (gate.clone(), AtomicUsize::new(0));
     let rt = Builder::new_multi_thread()
@@ -448,7 +455,7 @@ impl Drop for Blocks {
 
 #[test]
 fn a_destructor_that_blocks_in_place_lets_the_other_tasks_go_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for keep in [false, true] {
         let rt = workers(1);
         let (gate, done) = (Gate::new(), Gate::new());
@@ -473,7 +480,7 @@ fn a_destructor_that_blocks_in_place_lets_the_other_tasks_go_on() {
 
 #[test]
 fn a_hook_at_the_end_of_a_thread_may_spawn_and_block() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let log: Arc<Mutex<Vec<Result<u32, bool>>>> = Arc::default();
     let seen = log.clone();
     let rt = Builder::new_multi_thread()
@@ -502,7 +509,7 @@ fn a_hook_at_the_end_of_a_thread_may_spawn_and_block() {
 
 #[test]
 fn panics_at_every_depth_of_blocking_leave_the_worker_as_it_was() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     for _ in 0..20 {
         let task = rt.spawn(async {
@@ -530,5 +537,5 @@ fn panics_at_every_depth_of_blocking_leave_the_worker_as_it_was() {
         rt.block_on(task).unwrap();
     }
     // A worker counts the task that it ran when it looks for the next one.
-    watch::until(|| rt.metrics().num_alive_tasks() == 0);
+    watchdog::until(|| rt.metrics().num_alive_tasks() == 0);
 }

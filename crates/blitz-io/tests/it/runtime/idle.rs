@@ -1,14 +1,14 @@
-//! A runtime without work does nothing at all.
+//! Tests that a runtime without work does nothing at all.
 
 use std::time::Duration;
 
 use blitz_io::runtime::Runtime;
 
 #[cfg(unix)]
-use crate::child;
-use crate::{
-    make::{on_every_worker, workers},
-    watch,
+use crate::support::child;
+use crate::support::{
+    runtimes::{on_every_worker, workers},
+    watchdog,
 };
 
 /// Runs some work, and returns when all workers sleep again.
@@ -31,7 +31,7 @@ fn tired(count: usize) -> Runtime {
 fn until_asleep(rt: &Runtime) {
     let metrics = rt.metrics();
     let mut before = figures(rt);
-    watch::until(|| {
+    watchdog::until(|| {
         std::thread::sleep(Duration::from_millis(20));
         let is_same = before == figures(rt);
         before = figures(rt);
@@ -67,7 +67,7 @@ fn processor_time() -> Duration {
 #[cfg(unix)]
 #[test]
 fn an_idle_runtime_uses_no_processor_time() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // Alone in a process, so that all processor time is the runtime's.
     if child::role().is_none() {
         let name = "runtime::idle::an_idle_runtime_uses_no_processor_time";
@@ -76,7 +76,7 @@ fn an_idle_runtime_uses_no_processor_time() {
     }
     let rt = tired(8);
     // Repeated, because a worker that was notified may have got no processor yet.
-    watch::until(|| {
+    watchdog::until(|| {
         let (before, time) = (figures(&rt), processor_time());
         // This sleep waits for no event: it is the period that is measured.
         std::thread::sleep(Duration::from_millis(300));
@@ -86,11 +86,11 @@ fn an_idle_runtime_uses_no_processor_time() {
 
 #[test]
 fn an_idle_runtime_makes_no_progress() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [1, 2, 8] {
         let rt = tired(count);
         // Repeated, because a worker that was notified may have got no processor yet.
-        watch::until(|| {
+        watchdog::until(|| {
             let before = figures(&rt);
             std::thread::sleep(Duration::from_millis(300));
             figures(&rt) == before
@@ -129,7 +129,7 @@ fn idle_between_marks() {
 fn idle_workers_make_no_system_call_in_ten_seconds() {
     use std::process::Command;
 
-    let _watch = watch::begin_for(Duration::from_secs(120));
+    let _watch = watchdog::start_for(Duration::from_secs(120));
     if child::role().is_some() {
         return idle_between_marks();
     }
@@ -172,7 +172,7 @@ fn idle_workers_make_no_system_call_in_ten_seconds() {
 /// them blocks its thread on a task that is queued behind it.
 #[test]
 fn an_idle_worker_takes_tiny_tasks_queued_behind_a_blocked_one() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     workers(2).block_on(async {
         for _ in 0..100 {
             let tiny = (0..6).map(|_| {

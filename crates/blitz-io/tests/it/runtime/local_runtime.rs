@@ -1,4 +1,4 @@
-//! A runtime that belongs to its thread.
+//! Tests `LocalRuntime`, which belongs to its thread.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,14 +20,16 @@ use blitz_io::{
     task::{self, AbortHandle, JoinHandle, LocalSet},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    auto_traits::has,
+    caught_panic::panic_of,
+    drop_tally::Tally,
     gate::Gate,
-    make::{one_thread, poll_once, workers},
-    runtime::auto_traits::has,
-    tally::Tally,
-    task::local_set::{OnDrop, Stays, assert_all_dropped_here, parks},
-    watch,
+    local_values::{Stays, assert_all_dropped_here, parks},
+    manual_poll::poll_once,
+    on_drop::OnDrop,
+    runtimes::{one_thread, workers},
+    watchdog,
 };
 
 fn local() -> LocalRuntime {
@@ -39,7 +41,7 @@ type Left = Arc<Mutex<Vec<Waker>>>;
 
 #[test]
 fn a_local_task_may_hold_what_is_not_send() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, count) = (local(), Rc::new(Cell::new(0)));
     rt.block_on(async {
         let handles: Vec<_> = (0..200)
@@ -61,7 +63,7 @@ fn a_local_task_may_hold_what_is_not_send() {
 
 #[test]
 fn a_task_may_be_spawned_before_the_runtime_runs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, value) = (local(), Rc::new(5));
     let by_method = rt.spawn_local({
         let value = value.clone();
@@ -77,7 +79,7 @@ fn a_task_may_be_spawned_before_the_runtime_runs() {
 
 #[test]
 fn tasks_of_both_kinds_run_in_the_order_of_their_spawn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, order) = (local(), Arc::new(Mutex::new(Vec::new())));
     rt.block_on(async {
         let mut handles = Vec::new();
@@ -96,7 +98,7 @@ fn tasks_of_both_kinds_run_in_the_order_of_their_spawn() {
 
 #[test]
 fn others_may_spawn_what_is_send() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, here) = (local(), thread::current().id());
     let handle = rt.handle().clone();
     assert_eq!(handle.runtime_flavor(), RuntimeFlavor::CurrentThread);
@@ -114,7 +116,7 @@ fn others_may_spawn_what_is_send() {
 
 #[test]
 fn a_local_task_cannot_be_spawned_from_another_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = local();
     let handle = rt.handle().clone();
     let said = "Local tasks can only be spawned on a LocalRuntime from the thread the runtime was \
@@ -143,7 +145,7 @@ fn a_local_task_cannot_be_spawned_from_another_thread() {
 
 #[test]
 fn a_thread_beside_the_runtime_has_no_local_context() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (local(), LocalSet::new());
     rt.block_on(set.run_until(async {
         thread::spawn(|| {
@@ -158,7 +160,7 @@ fn a_thread_beside_the_runtime_has_no_local_context() {
 
 #[test]
 fn inside_of_a_local_runtime_a_set_does_not_take_what_is_spawned() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (local(), LocalSet::new());
     let handle = rt.block_on(set.run_until(async { task::spawn_local(async { 6 }) }));
     drop(set);
@@ -167,7 +169,7 @@ fn inside_of_a_local_runtime_a_set_does_not_take_what_is_spawned() {
 
 #[test]
 fn local_tasks_run_here_whichever_thread_wakes_them() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, here) = (local(), thread::current().id());
     let gates: Vec<_> = (0..50).map(|_| Gate::new()).collect();
     let handles: Vec<_> = gates
@@ -190,7 +192,7 @@ fn local_tasks_run_here_whichever_thread_wakes_them() {
 
 #[test]
 fn block_on_of_its_handle_elsewhere_only_waits() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, here) = (local(), thread::current().id());
     let stays = Rc::new(());
     let task = rt.spawn_local(async move {
@@ -211,7 +213,7 @@ fn block_on_of_its_handle_elsewhere_only_waits() {
     waits.block();
     // The other thread does not queue for the core, so no thread runs the task until this one
     // does.
-    watch::until(|| {
+    watchdog::until(|| {
         rt.block_on(task::yield_now());
         waiter.is_finished()
     });
@@ -220,7 +222,7 @@ fn block_on_of_its_handle_elsewhere_only_waits() {
 
 #[test]
 fn aborts_from_another_thread_drop_the_futures_here() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, tally, left) = (local(), Tally::new(), Left::default());
     let handles: Vec<_> =
         (0..20).map(|_| rt.spawn_local(parks(Stays::new(&tally), &left))).collect();
@@ -237,7 +239,7 @@ fn aborts_from_another_thread_drop_the_futures_here() {
 
 #[test]
 fn with_the_runtime_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let ends: [fn(LocalRuntime); 3] = [drop, LocalRuntime::shutdown_background, |rt| {
         rt.shutdown_timeout(Duration::from_secs(20))
     }];
@@ -267,7 +269,7 @@ fn with_the_runtime_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
 
 #[test]
 fn a_local_runtime_may_be_dropped_while_other_threads_wake_its_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..60 {
         let (rt, tally, left) = (local(), Tally::new(), Left::default());
         let handles: Vec<_> =
@@ -306,7 +308,7 @@ fn a_local_runtime_may_be_dropped_while_other_threads_wake_its_tasks() {
 
 #[test]
 fn in_a_thread_local_it_ends_with_its_thread_and_on_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     thread_local! {
         static KEPT: RefCell<Option<LocalRuntime>> = const { RefCell::new(None) };
     }
@@ -317,7 +319,7 @@ fn in_a_thread_local_it_ends_with_its_thread_and_on_it() {
         move || {
             let rt = local();
             let handle = rt.spawn_local(parks(Stays::new(&tally), &left));
-            let at_the_end = OnDrop(move || {
+            let at_the_end = OnDrop::new(move || {
                 // The runtime still exists, and refuses spawns.
                 let stays = Stays::new(&tally);
                 let spawned = task::spawn_local(async move { stays.keep() });
@@ -342,7 +344,7 @@ fn in_a_thread_local_it_ends_with_its_thread_and_on_it() {
 
 #[test]
 fn tasks_spawned_after_its_end_are_cancelled_here() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, tally) = (local(), Tally::new());
     let handle = rt.handle().clone();
     drop(rt);
@@ -357,14 +359,14 @@ fn tasks_spawned_after_its_end_are_cancelled_here() {
 
 #[test]
 fn destructors_may_spawn_panic_and_wake_while_it_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, tally, left) = (local(), Tally::new(), Left::default());
     let spawned: Rc<RefCell<Vec<JoinHandle<()>>>> = Rc::default();
     for n in 0..6 {
         let (tally, left, spawned) = (tally.clone(), left.clone(), spawned.clone());
         let parked = parks(Stays::new(&tally), &left);
         rt.spawn_local(async move {
-            let _at_the_end = OnDrop(move || {
+            let _at_the_end = OnDrop::new(move || {
                 let stays = Stays::new(&tally);
                 spawned.borrow_mut().push(task::spawn_local(async move { stays.keep() }));
                 left.lock().unwrap().iter().for_each(Waker::wake_by_ref);
@@ -383,7 +385,7 @@ fn destructors_may_spawn_panic_and_wake_while_it_ends() {
 
 #[test]
 fn a_panic_goes_to_the_handle_and_the_runtime_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = local();
     let panics = rt.spawn_local(async { panic!("on purpose") });
     let error: task::JoinError = rt.block_on(panics).map(|(): ()| ()).unwrap_err();
@@ -394,7 +396,7 @@ fn a_panic_goes_to_the_handle_and_the_runtime_goes_on() {
 
 #[test]
 fn tasks_may_be_spawned_on_it_while_another_runtime_runs_on_the_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, value) = (local(), Rc::new(2));
     for outer in [one_thread(), workers(1)] {
         let value = value.clone();
@@ -414,7 +416,7 @@ fn tasks_may_be_spawned_on_it_while_another_runtime_runs_on_the_thread() {
 
 #[test]
 fn two_on_one_thread_do_not_mix() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two) = (local(), local());
     let of_one = one.spawn_local(async { Handle::current().id() });
     let of_two = one.block_on(async { two.spawn_local(async { Handle::current().id() }) });
@@ -425,7 +427,7 @@ fn two_on_one_thread_do_not_mix() {
 
 #[test]
 fn many_threads_may_own_one_each() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let threads: Vec<_> = (0..4u64)
         .map(|n| {
             thread::spawn(move || {
@@ -465,7 +467,7 @@ fn a_builder_for_many_threads_builds_no_local_runtime() {
 
 #[test]
 fn a_builder_may_build_both_kinds_one_after_the_other() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut builder = Builder::new_current_thread();
     builder.name("both");
     let local = builder.build_local(LocalOptions::default()).unwrap();
@@ -481,7 +483,7 @@ fn a_builder_may_build_both_kinds_one_after_the_other() {
 
 #[test]
 fn dropping_it_inside_async_code_panics_and_shutdown_background_does_not() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = local();
     let tally = Tally::new();
     rt.block_on(async {
@@ -505,7 +507,7 @@ async fn pends(stays: Stays) {
 
 #[test]
 fn a_panic_that_ends_it_drops_its_tasks_here() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (tally, left) = (Tally::new(), Left::default());
     let rt = Builder::new_current_thread()
         .unhandled_panic(UnhandledPanic::ShutdownRuntime)
@@ -523,7 +525,7 @@ fn a_panic_that_ends_it_drops_its_tasks_here() {
 
 #[test]
 fn blocking_work_runs_elsewhere_and_wakes_local_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, here) = (local(), thread::current().id());
     let first = rt.spawn_blocking(|| thread::current().id());
     let (one, two, three) = rt.block_on(async {
@@ -542,7 +544,7 @@ fn blocking_work_runs_elsewhere_and_wakes_local_tasks() {
 
 #[test]
 fn blocking_in_place_is_not_for_local_runtimes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = local();
     let said = ["can call blocking only when running on the multi-threaded runtime"];
     rt.block_on(async { panic_of(|| task::block_in_place(|| ())) }).says(&said);
@@ -553,7 +555,7 @@ fn blocking_in_place_is_not_for_local_runtimes() {
 
 #[test]
 fn large_futures_are_local_tasks_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, large) = (local(), [1u8; 20_000]);
     let sum = move || async move {
         task::yield_now().await;

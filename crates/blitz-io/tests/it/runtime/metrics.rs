@@ -1,4 +1,4 @@
-//! Metrics: what is counted, measured and reported.
+//! Tests what metrics count, measure and report.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,11 +16,11 @@ use blitz_io::{
     task::yield_now,
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
     gate::Gate,
-    make::{all_kinds, on_every_worker, one_thread, run_until, workers},
-    watch,
+    runtimes::{all_kinds, on_every_worker, one_thread, run_until, workers},
+    watchdog,
 };
 
 const fn us(count: u64) -> Duration {
@@ -57,7 +57,7 @@ fn spin(duration: Duration) {
 
 #[test]
 fn histograms_are_off_unless_enabled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let configured = with(|builder| {
         let three = HistogramConfiguration::linear(us(1), 3);
         builder
@@ -83,7 +83,7 @@ fn histograms_are_off_unless_enabled() {
 
 #[test]
 fn every_poll_of_a_task_is_in_the_histogram_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let enabled = with(|builder| {
         builder.enable_metrics_poll_time_histogram();
     });
@@ -114,7 +114,7 @@ fn every_poll_of_a_task_is_in_the_histogram_once() {
 
 #[test]
 fn a_poll_is_counted_in_the_bucket_of_its_duration_or_above() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let enabled = with(|builder| {
         builder.enable_metrics_poll_time_histogram().metrics_poll_time_histogram_configuration(
             HistogramConfiguration::linear(Duration::from_millis(1), 3),
@@ -133,7 +133,7 @@ fn a_poll_is_counted_in_the_bucket_of_its_duration_or_above() {
 
 #[test]
 fn a_poll_that_panics_is_timed_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|builder| {
         builder.enable_metrics_poll_time_histogram();
     }) {
@@ -147,7 +147,7 @@ fn a_poll_that_panics_is_timed_too() {
 
 #[test]
 fn buckets_are_as_they_were_configured() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let end = Duration::from_nanos(u64::MAX);
     let ranges = |metrics: &RuntimeMetrics| -> Vec<_> {
         (0..metrics.poll_time_histogram_num_buckets())
@@ -212,7 +212,7 @@ fn a_log_histogram_has_the_configured_precision() {
 
 #[test]
 fn histograms_that_make_no_sense_are_refused() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     panic_of(|| HistogramConfiguration::linear(Duration::ZERO, 1)).says(&["wider than zero"]);
     panic_of(|| HistogramConfiguration::linear(us(1), 0)).says(&["needs a bucket"]);
     panic_of(|| LogHistogram::builder().max_error(0.0)).says(&["max_error must be greater than 0"]);
@@ -229,7 +229,7 @@ fn histograms_that_make_no_sense_are_refused() {
 #[test]
 #[allow(deprecated)]
 fn the_older_names_work_and_win() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|builder| {
         builder
             .enable_metrics_poll_count_histogram()
@@ -245,7 +245,7 @@ fn the_older_names_work_and_win() {
         assert_eq!(metrics.poll_count_histogram_bucket_range(1), first..2 * first);
         rt.block_on(rt.spawn(async {})).unwrap();
         // The end of the task is counted when the worker looks for its next task.
-        watch::until(|| metrics.num_alive_tasks() == 0);
+        watchdog::until(|| metrics.num_alive_tasks() == 0);
         assert_eq!(metrics.active_tasks_count(), metrics.num_alive_tasks());
         assert_eq!(metrics.injection_queue_depth(), 0);
         drop(rt);
@@ -263,7 +263,7 @@ fn the_older_names_work_and_win() {
 
 #[test]
 fn workers_and_buckets_that_are_not_there_are_named() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|builder| {
         builder.enable_metrics_poll_time_histogram();
     }) {
@@ -285,7 +285,7 @@ fn workers_and_buckets_that_are_not_there_are_named() {
 
 #[test]
 fn a_worker_knows_its_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(3);
     let metrics = rt.metrics();
     let seen = on_every_worker(&rt, || {
@@ -298,7 +298,7 @@ fn a_worker_knows_its_thread() {
 
 #[test]
 fn the_worker_of_a_current_thread_runtime_goes_with_block_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let metrics = rt.metrics();
     assert_eq!(metrics.worker_thread_id(0), None);
@@ -315,7 +315,7 @@ fn the_worker_of_a_current_thread_runtime_goes_with_block_on() {
 
 #[test]
 fn the_mean_poll_time_is_zero_first_and_then_about_right() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [one_thread(), workers(1)] {
         let metrics = rt.metrics();
         assert_eq!(metrics.worker_mean_poll_time(0), Duration::ZERO);
@@ -337,7 +337,7 @@ fn the_mean_poll_time_is_zero_first_and_then_about_right() {
 
 #[test]
 fn tasks_in_a_local_queue_are_counted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let metrics = rt.metrics();
     let outside: Vec<_> = (0..100).map(|_| rt.spawn(async {})).collect();
@@ -390,7 +390,7 @@ fn woken_in_turn(rt: &Runtime) {
 
 #[test]
 fn tasks_from_the_lifo_slot_are_counted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     woken_in_turn(&rt);
     let hits = rt.metrics().worker_lifo_hit_count(0);
@@ -403,7 +403,7 @@ fn tasks_from_the_lifo_slot_are_counted() {
 
 #[test]
 fn batches_from_the_injector_are_counted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|builder| {
         builder.worker_threads(1);
     }) {
@@ -422,21 +422,21 @@ fn batches_from_the_injector_are_counted() {
 
 #[test]
 fn a_worker_that_finds_nothing_to_do_is_counted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|builder| {
         builder.enable_time();
     }) {
         rt.block_on(async { blitz_io::time::sleep(Duration::from_millis(1)).await });
         let metrics = rt.metrics();
         for worker in 0..metrics.num_workers() {
-            watch::until(|| metrics.worker_noop_count(worker) > 0);
+            watchdog::until(|| metrics.worker_noop_count(worker) > 0);
         }
     }
 }
 
 #[test]
 fn half_of_a_full_queue_overflows_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let metrics = rt.metrics();
     rt.block_on(rt.spawn(async {
@@ -450,7 +450,7 @@ fn half_of_a_full_queue_overflows_once() {
 
 #[test]
 fn stolen_tasks_are_counted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(Preemption::disabled())
@@ -474,7 +474,7 @@ fn stolen_tasks_are_counted() {
 
 #[test]
 fn without_an_io_driver_it_counts_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|_| {}) {
         let metrics = rt.metrics();
         let figures = [
@@ -489,7 +489,7 @@ fn without_an_io_driver_it_counts_nothing() {
 
 #[test]
 fn the_io_driver_counts_descriptors_events_and_turns() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in with(|builder| _ = builder.enable_io()) {
         let metrics = rt.metrics();
         rt.block_on(async {
@@ -513,7 +513,7 @@ fn the_io_driver_counts_descriptors_events_and_turns() {
 
 #[test]
 fn the_time_from_queueing_to_polling_is_counted_once_a_poll() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut two = Builder::new_multi_thread();
     two.worker_threads(2);
     for mut builder in [Builder::new_current_thread(), two] {
@@ -539,7 +539,7 @@ fn the_time_from_queueing_to_polling_is_counted_once_a_poll() {
                 blitz_io::spawn(blitz_io::task::yield_now()).await.unwrap();
             }
         });
-        watch::until(|| counted(0) + counted(1) == polls());
+        watchdog::until(|| counted(0) + counted(1) == polls());
         assert!(polls() >= 200);
         if metrics.num_workers() > 1 {
             // Another worker would take the task.

@@ -1,4 +1,4 @@
-//! Runtimes: how they are built, entered, measured and ended, and how they fail.
+//! Tests runtimes: how they are built, entered, measured and ended, and how they fail.
 
 pub(crate) mod auto_traits;
 mod bad_input;
@@ -9,11 +9,10 @@ pub(crate) mod dump;
 mod enter;
 mod hostile;
 mod hostile_blocking;
-mod hostile_builds;
 mod idle;
 mod local_runtime;
 mod metrics;
-mod outlived;
+mod handles_after_shutdown;
 #[cfg(all(unix, feature = "full", feature = "test-util"))]
 mod panic_messages;
 mod panics;

@@ -1,4 +1,4 @@
-//! Panics begin with the sentence that Tokio panics with, so that a
+//! Tests that panics begin with the sentence that Tokio panics with, so that a
 //! `#[should_panic(expected = "…")]` written for Tokio passes.
 //!
 //! The sentences are those that Tokio 1.54.1 printed for the same calls.
@@ -6,23 +6,27 @@
 use std::{
     future::pending,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use blitz_io::{
     io::{self, AsyncBufReadExt, AsyncReadExt, ReadBuf},
     net, process,
-    runtime::{Builder, Handle, LocalRuntime, Runtime},
+    runtime::{Builder, Handle, LocalRuntime},
     signal::unix::{SignalKind, signal},
     sync::{Mutex, RwLock, Semaphore, broadcast, mpsc, oneshot},
     task::{self, JoinSet, LocalSet},
     time,
 };
 
-use crate::{caught::message, make::workers, watch};
+use crate::support::{
+    caught_panic::message,
+    manual_poll::{once, poll_once},
+    runtimes::{one_thread, one_thread_with_drivers, workers},
+    watchdog,
+};
 
 const NESTED: &str = "Cannot start a runtime from within a runtime. This happens because a \
     function (like `block_on`) attempted to block the current thread while the thread is being \
@@ -56,27 +60,15 @@ fn begins<R>(sentence: &str, f: impl FnOnce() -> R) {
     assert!(text.starts_with(sentence), "\nexpected: {sentence}\n     got: {text}");
 }
 
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn one_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-fn bare() -> Runtime {
-    Builder::new_current_thread().build().unwrap()
-}
-
 /// Calls `f` in a `block_on`.
 fn inside<R>(f: impl FnOnce() -> R) -> R {
-    one_thread().block_on(async { f() })
+    one_thread_with_drivers().block_on(async { f() })
 }
 
 #[test]
 fn calls_that_may_not_block_panic_with_tokios_message() {
-    let _watch = watch::begin();
-    let other = one_thread();
+    let _watch = watchdog::start();
+    let other = one_thread_with_drivers();
     begins(NESTED, || inside(|| other.block_on(async {})));
     begins(NESTED, || inside(|| Handle::current().block_on(async {})));
     begins(NESTED, || inside(|| LocalSet::new().block_on(&other, async {})));
@@ -108,7 +100,7 @@ fn calls_that_may_not_block_panic_with_tokios_message() {
 
 #[test]
 fn calls_without_a_runtime_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let udp = || {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -124,31 +116,31 @@ fn calls_without_a_runtime_panic_with_tokios_message() {
     begins(NO_RUNTIME, || drop(time::timeout(Duration::from_secs(1), pending::<()>())));
     begins(NO_RUNTIME, || time::interval(Duration::from_secs(1)));
     begins(NO_RUNTIME, || net::UdpSocket::from_std(udp()));
-    begins(NO_RUNTIME, || poll(pin!(net::TcpListener::bind("127.0.0.1:0"))));
-    begins(NO_RUNTIME, || poll(pin!(net::TcpStream::connect("127.0.0.1:1"))));
+    begins(NO_RUNTIME, || once(net::TcpListener::bind("127.0.0.1:0")));
+    begins(NO_RUNTIME, || once(net::TcpStream::connect("127.0.0.1:1")));
     begins(NO_RUNTIME, net::UnixStream::pair);
-    begins(NO_RUNTIME, || poll(pin!(blitz_io::fs::metadata("/nowhere/there"))));
+    begins(NO_RUNTIME, || once(blitz_io::fs::metadata("/nowhere/there")));
     begins(NO_RUNTIME, || signal(SignalKind::hangup()));
-    begins(NO_RUNTIME, || poll(pin!(blitz_io::signal::ctrl_c())));
+    begins(NO_RUNTIME, || once(blitz_io::signal::ctrl_c()));
     begins(NO_RUNTIME, || process::Command::new("true").spawn());
-    begins(NO_RUNTIME, || poll(pin!(io::stdin().read(&mut [0; 1]))));
+    begins(NO_RUNTIME, || once(io::stdin().read(&mut [0; 1])));
 
-    begins(NO_IO, || bare().block_on(net::TcpListener::bind("127.0.0.1:0")));
-    begins(NO_IO, || bare().block_on(async { signal(SignalKind::hangup()) }));
-    begins(NO_IO, || bare().block_on(async { process::Command::new("true").spawn() }));
-    begins(NO_TIME, || bare().block_on(async { time::sleep(Duration::from_secs(1)).await }));
+    begins(NO_IO, || one_thread().block_on(net::TcpListener::bind("127.0.0.1:0")));
+    begins(NO_IO, || one_thread().block_on(async { signal(SignalKind::hangup()) }));
+    begins(NO_IO, || one_thread().block_on(async { process::Command::new("true").spawn() }));
+    begins(NO_TIME, || one_thread().block_on(async { time::sleep(Duration::from_secs(1)).await }));
 
-    let runtime = one_thread();
+    let runtime = one_thread_with_drivers();
     let handle = runtime.handle().clone();
     drop(runtime);
     let _entered = handle.enter();
-    begins(SHUT_DOWN, || poll(pin!(time::sleep(Duration::from_secs(9)))));
+    begins(SHUT_DOWN, || once(time::sleep(Duration::from_secs(9))));
 }
 
 #[test]
 fn a_context_left_out_of_order_panics_with_tokios_message() {
-    let _watch = watch::begin();
-    let (first, second) = (one_thread(), one_thread());
+    let _watch = watchdog::start();
+    let (first, second) = (one_thread_with_drivers(), one_thread_with_drivers());
     let text = "`EnterGuard` values dropped out of order. Guards returned by \
         `tokio::runtime::Handle::enter()` must be dropped in the reverse order as they were \
         acquired.";
@@ -161,7 +153,7 @@ fn a_context_left_out_of_order_panics_with_tokios_message() {
 
 #[test]
 fn local_tasks_in_the_wrong_place_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     begins(NOT_LOCAL, || task::spawn_local(async {}));
     begins(NOT_LOCAL, || JoinSet::new().spawn_local(async {}));
     begins(NOT_LOCAL, || workers(1).block_on(async { task::spawn_local(async {}) }));
@@ -181,16 +173,16 @@ fn local_tasks_in_the_wrong_place_panic_with_tokios_message() {
 
 #[test]
 fn handles_and_ids_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     begins("JoinHandle polled after completion", || {
-        one_thread().block_on(async {
+        one_thread_with_drivers().block_on(async {
             let mut handle = blitz_io::spawn(async {});
             (&mut handle).await.unwrap();
-            let _ = poll(Pin::new(&mut handle));
+            let _ = poll_once(&mut handle);
         });
     });
     begins("`JoinError` reason is not a panic.", || {
-        one_thread().block_on(async {
+        one_thread_with_drivers().block_on(async {
             let handle = blitz_io::spawn(pending::<()>());
             handle.abort();
             handle.await.unwrap_err().into_panic();
@@ -205,7 +197,7 @@ fn handles_and_ids_panic_with_tokios_message() {
 
 #[test]
 fn refused_counts_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let max = Semaphore::MAX_PERMITS;
     let many = format!("a semaphore may not have more than MAX_PERMITS permits ({max})");
     begins(&many, || Semaphore::new(max + 1));
@@ -226,8 +218,8 @@ fn refused_counts_panic_with_tokios_message() {
     begins("called after complete", || {
         let (sender, mut receiver) = oneshot::channel();
         sender.send(1).unwrap();
-        assert!(poll(Pin::new(&mut receiver)).is_ready());
-        poll(Pin::new(&mut receiver))
+        assert!(poll_once(&mut receiver).is_ready());
+        poll_once(&mut receiver)
     });
     begins("a RwLock may not be created with 0 readers", || RwLock::with_max_readers(0, 0));
     begins("a RwLock may not be created with more than 536870911 readers", || {
@@ -259,7 +251,7 @@ fn refused_counts_panic_with_tokios_message() {
 
 #[test]
 fn clocks_that_cannot_be_paused_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let zero = "`period` must be non-zero.";
     begins(zero, || inside(|| time::interval(Duration::ZERO)));
     begins(zero, || inside(|| time::interval_at(time::Instant::now(), Duration::ZERO)));
@@ -275,12 +267,12 @@ fn clocks_that_cannot_be_paused_panic_with_tokios_message() {
         })
     });
     begins("time is not frozen", || inside(time::resume));
-    begins("time is not frozen", || inside(|| poll(pin!(time::advance(Duration::ZERO)))));
+    begins("time is not frozen", || inside(|| once(time::advance(Duration::ZERO))));
 }
 
 #[test]
 fn buffers_that_do_not_fit_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let larger = "filled must not become larger than initialized";
     begins(larger, || ReadBuf::new(&mut [0; 2]).advance(3));
     begins(larger, || ReadBuf::new(&mut [0; 2]).set_filled(3));
@@ -304,10 +296,10 @@ fn buffers_that_do_not_fit_panic_with_tokios_message() {
     });
     let (mut a, mut b) = (io::duplex(1).0, io::duplex(1).0);
     begins("`a_to_b_buf_size` must be greater than 0", || {
-        poll(pin!(io::copy_bidirectional_with_sizes(&mut a, &mut b, 0, 1)))
+        once(io::copy_bidirectional_with_sizes(&mut a, &mut b, 0, 1))
     });
     begins("`b_to_a_buf_size` must be greater than 0", || {
-        poll(pin!(io::copy_bidirectional_with_sizes(&mut a, &mut b, 1, 0)))
+        once(io::copy_bidirectional_with_sizes(&mut a, &mut b, 1, 0))
     });
     begins("Unrelated `split::Write` passed to `split::Read::unsplit`.", || {
         io::split(a).0.unsplit(io::split(b).1)
@@ -315,14 +307,14 @@ fn buffers_that_do_not_fit_panic_with_tokios_message() {
     begins("Polled after completion.", || {
         let mut reader = io::BufReader::new(io::empty());
         let mut fill = pin!(reader.fill_buf());
-        assert!(poll(fill.as_mut()).is_ready());
-        let _ = poll(fill);
+        assert!(poll_once(&mut fill).is_ready());
+        let _ = once(fill);
     });
 }
 
 #[test]
 fn macros_and_task_locals_panic_with_tokios_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     blitz_io::task_local! {
         static KEY: u32;
     }
@@ -331,14 +323,14 @@ fn macros_and_task_locals_panic_with_tokios_message() {
     begins(borrowed, || KEY.sync_scope(1, || KEY.with(|_| KEY.sync_scope(2, || ()))));
     begins("`TaskLocalFuture` polled after completion", || {
         let mut future = pin!(KEY.scope(1, async {}));
-        assert!(poll(future.as_mut()).is_ready());
-        let _ = poll(future);
+        assert!(poll_once(&mut future).is_ready());
+        let _ = once(future);
     });
     begins("all branches are disabled and there is no else branch", || {
         inside(|| {
-            poll(pin!(async {
+            once(async {
                 blitz_io::select! { () = pending(), if false => {} }
-            }))
+            })
         })
     });
 }

@@ -1,16 +1,16 @@
-//! Panics wherever user code can run: each reaches only the code that it concerns.
+//! Tests panics wherever user code can run: each reaches only the code that it concerns.
 
 use std::{
     future::pending,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
-use crate::{
-    caught::message,
+use crate::support::{
+    caught_panic::message,
+    drop_tally::{Tally, Token},
     gate::Gate,
-    make::{all_kinds, run_until, workers},
-    tally::{Tally, Token},
-    watch,
+    runtimes::{all_kinds, run_until, workers},
+    watchdog,
 };
 
 /// Panics when dropped, and holds a value that must be dropped even so.
@@ -26,7 +26,7 @@ impl Drop for PanicsInDrop {
 
 #[test]
 fn a_panic_in_the_drop_of_an_aborted_future_is_carried_to_the_joiner() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let bad = PanicsInDrop(tally.token());
@@ -46,7 +46,7 @@ fn a_panic_in_the_drop_of_an_aborted_future_is_carried_to_the_joiner() {
 
 #[test]
 fn a_panic_in_the_drop_of_a_detached_output_ends_there() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (tally, gate) = (Tally::new(), Gate::new());
         for _ in 0..10 {
@@ -67,7 +67,7 @@ fn a_panic_in_the_drop_of_a_detached_output_ends_there() {
 
 #[test]
 fn a_panic_in_the_drop_of_an_output_in_its_handle_harms_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let bad = PanicsInDrop(tally.token());
@@ -83,7 +83,7 @@ fn a_panic_in_the_drop_of_an_output_in_its_handle_harms_nothing() {
 
 #[test]
 fn a_panic_whose_payload_panics_in_its_drop_harms_no_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let tally = Tally::new();
     for _ in 0..10 {
@@ -97,7 +97,7 @@ fn a_panic_whose_payload_panics_in_its_drop_harms_no_worker() {
 
 #[test]
 fn a_panic_of_block_ons_future_leaves_the_runtime_as_it_was() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();
@@ -126,7 +126,7 @@ fn a_panic_of_block_ons_future_leaves_the_runtime_as_it_was() {
 
 #[test]
 fn a_thousand_panics_cost_no_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let tasks: Vec<_> = (0..1_000)
         .map(|n| rt.spawn(async move { if n % 2 == 0 { resume_unwind(Box::new(n)) } else { n } }))
@@ -137,12 +137,16 @@ fn a_thousand_panics_cost_no_worker() {
             Err(error) => assert_eq!(error.into_panic().downcast_ref(), Some(&n)),
         }
     }
-    assert_eq!(crate::make::on_every_worker(&rt, || ()).len(), 2, "both workers are there");
+    assert_eq!(
+        crate::support::runtimes::on_every_worker(&rt, || ()).len(),
+        2,
+        "both workers are there"
+    );
 }
 
 #[test]
 fn a_future_is_dropped_once_when_it_panics_in_a_poll() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();

@@ -1,4 +1,4 @@
-//! Regression tests: facts that did not hold when they were first tested.
+//! Tests facts that did not hold when they were first tested.
 
 use std::{
     panic::{RefUnwindSafe, UnwindSafe},
@@ -14,18 +14,18 @@ use blitz_io::{
 };
 
 #[cfg(target_os = "linux")]
-use crate::caught::panic_of;
-use crate::{
+use crate::support::caught_panic::panic_of;
+use crate::support::{
+    auto_traits::has,
     gate::Gate,
-    make::{all_kinds, one_thread, workers},
-    runtime::auto_traits::has,
-    watch,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 /// Guards against a build that waits for threads that it never started.
 #[test]
 fn a_name_function_that_panics_is_reported_and_leaves_nothing_behind() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let started = Arc::new(AtomicUsize::new(0));
     let stopped = Arc::new(AtomicUsize::new(0));
     let (starts, stops, asked) = (started.clone(), stopped.clone(), AtomicUsize::new(0));
@@ -46,14 +46,14 @@ fn a_name_function_that_panics_is_reported_and_leaves_nothing_behind() {
             .map(drop)
     }));
     assert!(!matches!(built, Ok(Ok(()))), "two threads without a name");
-    watch::until(|| started.load(Relaxed) == stopped.load(Relaxed));
+    watchdog::until(|| started.load(Relaxed) == stopped.load(Relaxed));
 }
 
 /// Guards against a worker that goes to sleep although a task came into its queue meanwhile: the
 /// hook's own thread put it there, so no other worker is notified.
 #[test]
 fn a_wake_inside_the_park_hook_is_not_lost() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for builder in [Builder::new_multi_thread(), Builder::new_current_thread()] {
         let gate = Gate::new();
         let (mut builder, opener) = (builder, gate.clone());
@@ -66,7 +66,7 @@ fn a_wake_inside_the_park_hook_is_not_lost() {
 /// Guards against a worker that goes to sleep although its park hook has spawned a task.
 #[test]
 fn a_spawn_inside_the_park_hook_runs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for builder in [Builder::new_multi_thread(), Builder::new_current_thread()] {
         let (gate, first) = (Gate::new(), AtomicBool::new(true));
         let (mut builder, opener) = (builder, gate.clone());
@@ -87,7 +87,7 @@ fn a_spawn_inside_the_park_hook_runs() {
 /// Guards against a `block_on` that polls its own future again and again and nothing else.
 #[test]
 fn a_yielding_block_on_lets_tasks_run() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         for inside in [false, true] {
             let handle = rt.handle().clone();
@@ -112,7 +112,7 @@ fn a_yielding_block_on_lets_tasks_run() {
 /// Guards against a build that waits for threads that it never started.
 #[test]
 fn a_name_that_no_thread_can_have_ends_the_build() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let build =
         || Builder::new_multi_thread().worker_threads(2).thread_name("a\0b").build().map(drop);
     let built = std::panic::catch_unwind(build);
@@ -123,7 +123,7 @@ fn a_name_that_no_thread_can_have_ends_the_build() {
 /// would have taken over the tasks.
 #[test]
 fn many_threads_inside_block_on_all_finish() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..20 {
         let rt = one_thread();
         let start = Barrier::new(8);
@@ -150,14 +150,14 @@ fn many_threads_inside_block_on_all_finish() {
 /// out of it before.
 #[test]
 fn many_tasks_run_in_the_order_in_which_they_were_spawned_from_outside() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     assert_eq!(crate::runtime::current_thread::out_of_turn(2_000, false), None);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_refused_thread_of_a_lazy_start_panics_at_the_line_of_the_spawn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = crate::runtime::thread_limit::lazy_without_threads();
     panic_of(|| rt.spawn(async {})).at(file!(), line!());
     let _entered = rt.enter();
@@ -197,7 +197,7 @@ fn meet(rt: &Runtime) {
 /// another worker sleeps.
 #[test]
 fn as_many_blocking_polls_as_workers_run_at_the_same_time_on_new_runtimes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..2_000 {
         let rt = workers(2 + round % 3);
         meet(&rt);
@@ -207,7 +207,7 @@ fn as_many_blocking_polls_as_workers_run_at_the_same_time_on_new_runtimes() {
 /// Guards against the same on workers that have worked and slept before.
 #[test]
 fn as_many_blocking_polls_as_workers_run_at_the_same_time() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (two, four) = (workers(2), workers(4));
     for _ in 0..5_000 {
         meet(&two);
@@ -218,7 +218,7 @@ fn as_many_blocking_polls_as_workers_run_at_the_same_time() {
 /// Guards against a count that is lost when a task ends during the shutdown.
 #[test]
 fn no_task_is_alive_after_the_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..300 {
         let rt = workers(8);
         let metrics = rt.metrics();

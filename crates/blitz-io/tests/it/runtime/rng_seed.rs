@@ -1,4 +1,4 @@
-//! Seeds: a runtime with a seed repeats its decisions.
+//! Tests that a runtime with a seed repeats its decisions.
 
 use std::{
     future::Future,
@@ -13,7 +13,7 @@ use blitz_io::{
     task::yield_now,
 };
 
-use crate::watch;
+use crate::support::watchdog;
 
 fn seeded(mut builder: Builder, seed: &[u8]) -> Runtime {
     builder.worker_threads(1).rng_seed(RngSeed::from_bytes(seed)).build().unwrap()
@@ -79,7 +79,7 @@ fn history(seed: &[u8], poll: Duration) -> Vec<(u64, u32)> {
 
 #[test]
 fn a_seeded_current_thread_runtime_repeats_itself_whatever_polls_take() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let first = history(b"one", Duration::ZERO);
     assert!(first.len() > 1_000, "{}", first.len());
     assert_eq!(history(b"one", Duration::ZERO), first);
@@ -90,7 +90,7 @@ fn a_seeded_current_thread_runtime_repeats_itself_whatever_polls_take() {
 
 #[test]
 fn each_block_on_has_the_next_stream_of_the_seed() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (one, two) in both(b"seed").into_iter().zip(both(b"seed")) {
         let of = |rt: &Runtime| {
             [rt.block_on(async { draws() }), rt.handle().block_on(async { draws() })]
@@ -104,7 +104,7 @@ fn each_block_on_has_the_next_stream_of_the_seed() {
 
 #[test]
 fn tasks_on_a_seeded_worker_draw_the_same_again() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (one, two) in both(b"seed").into_iter().zip(both(b"seed")) {
         let of = |rt: &Runtime| rt.block_on(rt.spawn(async { draws() })).unwrap();
         assert_eq!(of(&one), of(&two));
@@ -113,7 +113,7 @@ fn tasks_on_a_seeded_worker_draw_the_same_again() {
 
 #[test]
 fn seeds_of_other_bytes_are_others() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let seeds: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"a", b"b", b"ab", b"ba", b"a\0"];
     let mut seen: Vec<_> = seeds
         .iter()
@@ -126,7 +126,7 @@ fn seeds_of_other_bytes_are_others() {
 
 #[test]
 fn without_a_seed_nothing_repeats() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let draw = || std::thread::spawn(draws).join().unwrap();
     assert_ne!(draw(), draw());
     let rt = || Builder::new_multi_thread().worker_threads(1).build().unwrap();
@@ -136,7 +136,7 @@ fn without_a_seed_nothing_repeats() {
 
 #[test]
 fn a_thread_has_its_own_generator_back_after_block_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for (one, two) in both(b"seed").into_iter().zip(both(b"seed")) {
         let [first, second] = one.block_on(async { [draws(), draws()] });
         assert_eq!(two.block_on(async { draws() }), first);

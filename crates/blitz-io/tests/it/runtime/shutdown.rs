@@ -1,4 +1,4 @@
-//! The end of a runtime: every task is dropped once, no thread is left, and nothing hangs.
+//! Tests the end of a runtime: every task is dropped once, no thread is left, and nothing hangs.
 
 use std::{
     future::pending,
@@ -13,12 +13,14 @@ use blitz_io::{
     task::{self, JoinHandle},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::{Tally, Token},
     gate::Gate,
-    make::{all_kinds, one_thread, poll_once, run_until, workers, workers_and_threads},
-    tally::{Tally, Token},
-    watch,
+    manual_poll::poll_once,
+    on_drop::OnDrop,
+    runtimes::{all_kinds, one_thread, run_until, workers, workers_and_threads},
+    watchdog,
 };
 
 async fn hold(token: Token) {
@@ -26,18 +28,9 @@ async fn hold(token: Token) {
     token.keep();
 }
 
-/// Runs `f` when it is dropped.
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
 #[test]
 fn a_drop_drops_every_task_once_and_cancels_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (tally, gate) = (Tally::new(), Gate::new());
         // Some tasks wait, some have never been polled, some yield for ever.
@@ -76,7 +69,7 @@ fn a_drop_drops_every_task_once_and_cancels_it() {
 
 #[test]
 fn a_drop_waits_for_the_poll_that_a_worker_is_in() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (inside, go_on, tally) = (Gate::new(), Gate::new(), Tally::new());
     let (told, wait, token) = (inside.clone(), go_on.clone(), tally.token());
@@ -95,7 +88,7 @@ fn a_drop_waits_for_the_poll_that_a_worker_is_in() {
 
 #[test]
 fn no_thread_is_left_when_a_drop_returns() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let alive = Arc::new(());
     struct Life(#[expect(dead_code, reason = "held by a thread")] Arc<()>);
     thread_local!(static LIFE: std::cell::RefCell<Option<Life>> = const { std::cell::RefCell::new(None) });
@@ -115,10 +108,10 @@ fn no_thread_is_left_when_a_drop_returns() {
 
 #[test]
 fn tasks_that_spawn_in_their_drop_end_all_the_same() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     fn chain(depth: u32, tally: Tally) -> impl Future<Output = ()> + Send {
         let token = tally.token();
-        let spawns = OnDrop(move || {
+        let spawns = OnDrop::new(move || {
             if depth > 0 {
                 // During the drop, the runtime is still the current one.
                 drop(blitz_io::spawn(boxed(depth - 1, tally.clone())));
@@ -146,7 +139,7 @@ fn tasks_that_spawn_in_their_drop_end_all_the_same() {
 
 #[test]
 fn tasks_that_wake_and_abort_others_in_their_drop_end_all_the_same() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (tally, gate) = (Tally::new(), Gate::new());
         let aborts: Arc<Mutex<Vec<task::AbortHandle>>> = Arc::default();
@@ -154,7 +147,7 @@ fn tasks_that_wake_and_abort_others_in_their_drop_end_all_the_same() {
             let (token, opened) = (tally.token(), gate.opened());
             let (knocks, others) = (gate.clone(), aborts.clone());
             let task = rt.spawn(async move {
-                let _in_drop = OnDrop(move || {
+                let _in_drop = OnDrop::new(move || {
                     knocks.knock();
                     others.lock().unwrap().iter().for_each(task::AbortHandle::abort);
                 });
@@ -172,7 +165,7 @@ fn tasks_that_wake_and_abort_others_in_their_drop_end_all_the_same() {
 
 #[test]
 fn tasks_that_hold_each_others_handles_and_wakers_end_all_the_same() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         // A cycle: each task holds and awaits the handle of the next.
@@ -214,7 +207,7 @@ fn tasks_that_hold_each_others_handles_and_wakers_end_all_the_same() {
 
 #[test]
 fn a_future_that_owns_a_handle_of_its_runtime_keeps_nothing_alive() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let (handle, token) = (rt.handle().clone(), tally.token());
@@ -229,12 +222,13 @@ fn a_future_that_owns_a_handle_of_its_runtime_keeps_nothing_alive() {
 
 #[test]
 fn futures_whose_drop_panics_do_not_keep_others_from_theirs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let mut bad = Vec::new();
         for _ in 0..10 {
-            let (token, panics) = (tally.token(), OnDrop(|| panic!("in the drop of a future")));
+            let (token, panics) =
+                (tally.token(), OnDrop::new(|| panic!("in the drop of a future")));
             bad.push(rt.spawn(async move {
                 let _panics = panics;
                 hold(token).await;
@@ -255,7 +249,7 @@ fn futures_whose_drop_panics_do_not_keep_others_from_theirs() {
 
 #[test]
 fn shutdown_timeout_returns_in_time_and_the_stuck_worker_ends_later() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(2);
     let (inside, go_on, tally) = (Gate::new(), Gate::new(), Tally::new());
     let (told, wait, token) = (inside.clone(), go_on.clone(), tally.token());
@@ -272,14 +266,14 @@ fn shutdown_timeout_returns_in_time_and_the_stuck_worker_ends_later() {
     assert!(took < Duration::from_secs(10), "it waited for the worker: {took:?}");
     assert!(!task.is_finished());
     go_on.open();
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     tally.assert_all_dropped(1);
     assert!(threads.contains(&tally.dropped_on()[0]));
 }
 
 #[test]
 fn shutdown_timeout_does_not_wait_longer_than_it_must() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         rt.spawn(hold(tally.token()));
@@ -293,19 +287,19 @@ fn shutdown_timeout_does_not_wait_longer_than_it_must() {
 
 #[test]
 fn shutdown_background_drops_every_task_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let tasks: Vec<_> = (0..50).map(|_| rt.spawn(hold(tally.token()))).collect();
         rt.shutdown_background();
-        watch::until(|| tally.dropped() == 50 && tasks.iter().all(JoinHandle::is_finished));
+        watchdog::until(|| tally.dropped() == 50 && tasks.iter().all(JoinHandle::is_finished));
         tally.assert_all_dropped(50);
     }
 }
 
 #[test]
 fn a_runtime_dropped_in_an_asynchronous_context_panics_and_says_what_to_do() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for outer in all_kinds() {
         for in_task in [false, true] {
             let (inner, tally) = (workers(1), Tally::new());
@@ -318,14 +312,14 @@ fn a_runtime_dropped_in_an_asynchronous_context_panics_and_says_what_to_do() {
             } else {
                 outer.block_on(drops);
             }
-            watch::until(|| tally.dropped() == 1); // it ends even so
+            watchdog::until(|| tally.dropped() == 1); // it ends even so
         }
     }
 }
 
 #[test]
 fn a_runtime_dropped_by_a_panic_in_an_asynchronous_context_does_not_abort() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let outer = workers(1);
     let inner = workers(1);
     let task = outer.spawn(async move {
@@ -333,25 +327,25 @@ fn a_runtime_dropped_by_a_panic_in_an_asynchronous_context_does_not_abort() {
         panic!("the first");
     });
     let error: task::JoinError = outer.block_on(task).unwrap_err();
-    assert_eq!(crate::caught::message(&*error.into_panic()), "the first");
+    assert_eq!(crate::support::caught_panic::message(&*error.into_panic()), "the first");
 }
 
 #[test]
 fn shutdown_background_is_allowed_in_an_asynchronous_context() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for outer in all_kinds() {
         let (one, two, tally) = (workers(1), one_thread(), Tally::new());
         one.spawn(hold(tally.token()));
         two.spawn(hold(tally.token()));
         outer.block_on(async move { one.shutdown_background() });
         outer.block_on(outer.spawn(async move { two.shutdown_background() })).unwrap();
-        watch::until(|| tally.dropped() == 2);
+        watchdog::until(|| tally.dropped() == 2);
     }
 }
 
 #[test]
 fn a_task_may_shut_down_the_runtime_it_runs_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [1, 2] {
         let (rt, tally) = (workers(count), Tally::new());
         let (sender, receiver) = mpsc::channel::<Runtime>();
@@ -365,18 +359,18 @@ fn a_task_may_shut_down_the_runtime_it_runs_on() {
             rt.spawn(hold(tally.token()));
         }
         sender.send(rt).unwrap();
-        watch::until(|| task.is_finished() && tally.dropped() == 11);
+        watchdog::until(|| task.is_finished() && tally.dropped() == 11);
     }
 }
 
 #[test]
 fn a_task_that_owns_its_own_runtime_ends_with_a_panic_and_not_with_a_hang() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (sender, receiver) = mpsc::channel::<Runtime>();
     let task = rt.spawn(async move { drop(receiver.recv().unwrap()) });
     sender.send(rt).unwrap();
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     let mut task = task;
     let std::task::Poll::Ready(Err(error)) = poll_once(&mut task) else {
         panic!("a runtime cannot wait for the thread that drops it");
@@ -386,7 +380,7 @@ fn a_task_that_owns_its_own_runtime_ends_with_a_panic_and_not_with_a_hang() {
 
 #[test]
 fn a_runtime_dropped_while_others_are_inside_block_on_lets_them_finish() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (handle, gate) = (rt.handle().clone(), Gate::new());
     let waits = gate.clone();
@@ -398,7 +392,7 @@ fn a_runtime_dropped_while_others_are_inside_block_on_lets_them_finish() {
             5
         })
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     drop(rt);
     gate.open();
     assert_eq!(inside.join().unwrap(), 5);
@@ -406,13 +400,13 @@ fn a_runtime_dropped_while_others_are_inside_block_on_lets_them_finish() {
 
 #[test]
 fn drops_of_tasks_find_their_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (sender, receiver) = mpsc::channel();
         let id = rt.handle().id();
         let (begin, begun) = blitz_io::sync::oneshot::channel();
         rt.spawn(async move {
-            let _asks = OnDrop(move || {
+            let _asks = OnDrop::new(move || {
                 sender.send(Handle::try_current().map(|handle| handle.id()).ok()).unwrap();
             });
             begin.send(()).unwrap();

@@ -1,5 +1,5 @@
-//! The end of a runtime that has blocking jobs: jobs that were queued before are run, as on Tokio,
-//! and the end waits for them and reports their names.
+//! Tests the end of a runtime that has blocking jobs: jobs that were queued before are run, as on
+//! Tokio, and the end waits for them and reports their names.
 
 use std::{
     sync::{
@@ -16,12 +16,13 @@ use blitz_io::{
     task::{self, JoinHandle},
 };
 
-use crate::{
+use crate::support::{
     child,
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, one_thread, poll_once, workers},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 fn one_at_a_time() -> Runtime {
@@ -50,7 +51,7 @@ fn assert_cancelled(mut handle: JoinHandle<()>) {
 
 #[test]
 fn a_drop_waits_for_what_runs_and_for_what_is_queued() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_at_a_time();
     let tally = Tally::new();
     let (runs, go_on) = started(&rt);
@@ -83,7 +84,7 @@ fn a_drop_waits_for_what_runs_and_for_what_is_queued() {
 
 #[test]
 fn a_shutdown_in_the_background_leaves_what_runs_to_itself() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (runs, go_on) = started(&rt);
         rt.shutdown_background();
@@ -95,7 +96,7 @@ fn a_shutdown_in_the_background_leaves_what_runs_to_itself() {
 
 #[test]
 fn a_shutdown_with_a_time_out_waits_so_long_and_no_longer() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (runs, go_on) = started(&rt);
         let (begun, limit) = (Instant::now(), Duration::from_millis(20));
@@ -112,7 +113,7 @@ fn a_shutdown_with_a_time_out_waits_so_long_and_no_longer() {
 
 #[test]
 fn idle_threads_are_gone_when_a_drop_returns() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..50 {
         let (starts, stops) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (started, stopped) = (starts.clone(), stops.clone());
@@ -136,7 +137,7 @@ fn idle_threads_are_gone_when_a_drop_returns() {
 
 #[test]
 fn after_a_shutdown_a_closure_is_dropped_and_its_handle_returns_cancelled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let handle = rt.handle().clone();
         let tally = Tally::new();
@@ -149,7 +150,7 @@ fn after_a_shutdown_a_closure_is_dropped_and_its_handle_returns_cancelled() {
 
 #[test]
 fn during_a_shutdown_a_closure_is_run_or_cancelled_and_never_lost() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..100 {
         let rt = if round % 2 == 0 { one_at_a_time() } else { one_thread() };
         let (handle, tally) = (rt.handle().clone(), Tally::new());
@@ -189,7 +190,7 @@ fn during_a_shutdown_a_closure_is_run_or_cancelled_and_never_lost() {
 
 #[test]
 fn a_closure_that_is_refused_after_a_shutdown_may_spawn_and_panic() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct Nasty(mpsc::Sender<JoinHandle<()>>);
     impl Drop for Nasty {
         fn drop(&mut self) {
@@ -212,7 +213,7 @@ fn a_closure_that_is_refused_after_a_shutdown_may_spawn_and_panic() {
 
 #[test]
 fn a_closure_may_drop_its_own_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..20 {
         let rt = workers(2);
         let handle = rt.handle().clone();
@@ -225,7 +226,7 @@ fn a_closure_may_drop_its_own_runtime() {
 
 #[test]
 fn a_closure_may_drop_its_own_runtime_on_a_thread_that_was_a_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     // The worker's core is handed off to another thread, and the worker becomes a blocking thread.
     let loses = rt.spawn(async {
@@ -235,7 +236,7 @@ fn a_closure_may_drop_its_own_runtime_on_a_thread_that_was_a_worker() {
         worker
     });
     let worker = rt.block_on(loses).unwrap();
-    watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
+    watchdog::until(|| rt.metrics().num_idle_blocking_threads() == 1);
     let handle = rt.handle().clone();
     let job = handle.spawn_blocking(move || {
         drop(rt);
@@ -246,7 +247,7 @@ fn a_closure_may_drop_its_own_runtime_on_a_thread_that_was_a_worker() {
 
 #[test]
 fn a_shutdown_that_waits_names_the_jobs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "runtime::shutdown_blocking::a_shutdown_that_waits_names_the_jobs";
         let output = child::answer_each(&mut child::command(name, "waits"), "has run for");

@@ -1,7 +1,7 @@
-//! The end of a runtime whose tasks wait: in polls, in destructors, and for each other.
+//! Tests the end of a runtime whose tasks wait: in polls, in destructors, and for each other.
 //!
 //! Every test here would hang without what the end of a runtime does for tasks whose threads are
-//! stuck. `watch` ends a test that hangs; no test depends on how long something takes.
+//! stuck. The watchdog ends a test that hangs; no test depends on how long something takes.
 
 use std::{
     future::pending,
@@ -19,22 +19,7 @@ use blitz_io::{
     task,
 };
 
-use crate::watch;
-
-/// Calls a closure when it is dropped.
-struct OnDrop<F: FnOnce()>(Option<F>);
-
-impl<F: FnOnce()> OnDrop<F> {
-    fn new(f: F) -> Self {
-        Self(Some(f))
-    }
-}
-
-impl<F: FnOnce()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        self.0.take().expect("a value is dropped once")();
-    }
-}
+use crate::support::{on_drop::OnDrop, runtimes::one_thread_with_drivers, watchdog};
 
 /// The ways to end a runtime.
 #[derive(Debug, Clone, Copy)]
@@ -71,10 +56,6 @@ fn multi_thread() -> Vec<Runtime> {
         }
     }
     all
-}
-
-fn current_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 /// Spawns a task that is pending for ever and runs `on_drop` when it is dropped. Another task
@@ -151,7 +132,7 @@ fn waits() -> Vec<(Wait, &'static [&'static str])> {
 
 #[test]
 fn a_destructor_that_waits_completes_on_a_multi_thread_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for (wait, expected) in waits() {
             for rt in multi_thread() {
@@ -163,28 +144,28 @@ fn a_destructor_that_waits_completes_on_a_multi_thread_runtime() {
 
 #[test]
 fn a_destructor_that_waits_completes_on_a_current_thread_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for (wait, expected) in waits() {
-            assert_gets(current_thread(), how, wait, expected, false);
+            assert_gets(one_thread_with_drivers(), how, wait, expected, false);
         }
     }
 }
 
 #[test]
 fn a_blocking_job_is_run_for_a_destructor_while_the_runtime_is_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in multi_thread() {
         assert_gets(rt, How::Drop, blocking_job, &["blocking Ok(1)"], true);
     }
-    assert_gets(current_thread(), How::Drop, blocking_job, &["blocking Ok(1)"], false);
+    assert_gets(one_thread_with_drivers(), How::Drop, blocking_job, &["blocking Ok(1)"], false);
 }
 
 /// The task that owns the sender belongs to the worker whose poll waits for it, or was spawned from
 /// outside.
 #[test]
 fn a_poll_that_waits_for_what_a_task_holds_does_not_keep_the_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for rt in multi_thread() {
             let (sender, receiver) = mpsc::channel::<()>();
@@ -204,7 +185,7 @@ fn a_poll_that_waits_for_what_a_task_holds_does_not_keep_the_end() {
 
 #[test]
 fn a_task_that_blocks_in_place_for_what_another_holds_does_not_keep_the_end() {
-    let _watch = watch::begin_for(Duration::from_secs(120));
+    let _watch = watchdog::start_for(Duration::from_secs(120));
     for round in 0..100 {
         let how = ALL[round % ALL.len()];
         for rt in multi_thread() {
@@ -228,7 +209,7 @@ fn a_task_that_blocks_in_place_for_what_another_holds_does_not_keep_the_end() {
 
 #[test]
 fn tasks_that_block_in_place_for_their_own_tasks_end_with_the_runtime() {
-    let _watch = watch::begin_for(Duration::from_secs(120));
+    let _watch = watchdog::start_for(Duration::from_secs(120));
     for round in 0..200 {
         let how = ALL[round % ALL.len()];
         for rt in multi_thread() {
@@ -265,7 +246,7 @@ fn tasks_that_block_in_place_for_their_own_tasks_end_with_the_runtime() {
 #[test]
 fn destructors_that_wait_for_each_other_end() {
     const CHAIN: usize = 20;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for (rt, is_reversed) in multi_thread().into_iter().zip([false, true, true, false]) {
             let mut links: Vec<_> = (0..=CHAIN).map(|_| mpsc::channel::<()>()).collect();
@@ -299,9 +280,9 @@ fn destructors_that_wait_for_each_other_end() {
 
 #[test]
 fn a_spawn_during_and_after_the_end_is_cancelled_and_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
-        for rt in multi_thread().into_iter().chain([current_thread()]) {
+        for rt in multi_thread().into_iter().chain([one_thread_with_drivers()]) {
             let handle = rt.handle().clone();
             let (dropped, is_dropped) = mpsc::channel();
             let in_drop = dropped.clone();
@@ -328,7 +309,7 @@ fn a_spawn_during_and_after_the_end_is_cancelled_and_dropped() {
 #[test]
 fn blocking_jobs_that_were_queued_before_the_end_are_run() {
     const JOBS: usize = 8;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for threads in [1, 2, 64] {
             let mut builder = Builder::new_multi_thread();
@@ -348,7 +329,7 @@ fn blocking_jobs_that_were_queued_before_the_end_are_run() {
 /// With all blocking threads in use, a job waits for one that is queued behind it: Tokio hangs.
 #[test]
 fn a_job_that_waits_for_a_queued_one_does_not_keep_the_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in [How::Drop, How::Timeout] {
         let mut builder = Builder::new_multi_thread();
         let rt = builder.worker_threads(1).max_blocking_threads(1).build().unwrap();
@@ -365,7 +346,7 @@ fn a_job_that_waits_for_a_queued_one_does_not_keep_the_end() {
 
 #[test]
 fn destructors_that_lock_send_and_panic_leave_nothing_behind() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for rt in multi_thread() {
             let shared = Arc::new(Mutex::new(0_u32));
@@ -396,7 +377,7 @@ fn destructors_that_lock_send_and_panic_leave_nothing_behind() {
 /// A task of one runtime ends another runtime inside of `block_in_place`.
 #[test]
 fn a_runtime_ends_from_inside_of_a_task_of_another() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in ALL {
         for outer in multi_thread() {
             for inner in multi_thread() {
@@ -416,7 +397,7 @@ fn a_runtime_ends_from_inside_of_a_task_of_another() {
 #[cfg(feature = "parallel")]
 #[test]
 fn fork_join_below_a_task_does_not_keep_the_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in multi_thread() {
         let (sender, receiver) = mpsc::channel::<()>();
         spawn_dropping(&rt, move || drop(sender));
@@ -449,9 +430,9 @@ fn thread_locals_of_all_threads_are_dropped_when_an_end_returns() {
     thread_local! {
         static SLOW: std::cell::RefCell<Option<Slow>> = const { std::cell::RefCell::new(None) };
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for how in [How::Drop, How::Timeout] {
-        for rt in multi_thread().into_iter().chain([current_thread()]) {
+        for rt in multi_thread().into_iter().chain([one_thread_with_drivers()]) {
             let dropped = Arc::new(AtomicUsize::new(0));
             let set = |dropped: Arc<AtomicUsize>| {
                 SLOW.with(|slow| *slow.borrow_mut() = Some(Slow(dropped)));

@@ -1,4 +1,4 @@
-//! A large mix of operations at once, with every task accounted for.
+//! Runs a large mix of operations at once, and accounts for every task.
 
 use std::{
     future::poll_fn,
@@ -12,10 +12,10 @@ use std::{
 
 use blitz_io::task::{self, AbortHandle, JoinHandle};
 
-use crate::{
-    make::{one_thread, workers},
-    tally::{Tally, Token},
-    watch,
+use crate::support::{
+    drop_tally::{Tally, Token},
+    runtimes::{one_thread, workers},
+    watchdog,
 };
 
 /// Marsaglia's xorshift: the same seed repeats a storm, as far as the threads' timing allows.
@@ -130,7 +130,7 @@ fn spawn_abort_and_join_at_random(count: usize, worker_count: usize, seed: u64) 
 
 #[test]
 fn a_hundred_thousand_tasks_spawned_aborted_and_joined_at_random() {
-    let _watch = watch::begin_for(Duration::from_secs(120));
+    let _watch = watchdog::start_for(Duration::from_secs(120));
     for worker_count in [1, 2, 8] {
         spawn_abort_and_join_at_random(100_000 / 3, worker_count, 0x5EED);
     }
@@ -139,7 +139,7 @@ fn a_hundred_thousand_tasks_spawned_aborted_and_joined_at_random() {
 #[test]
 #[ignore = "long: run by `cargo xtask stress`"]
 fn a_million_tasks_spawned_aborted_and_joined_at_random() {
-    let _watch = watch::begin_for(Duration::from_secs(30 * 60));
+    let _watch = watchdog::start_for(Duration::from_secs(30 * 60));
     for (round, worker_count) in [1, 2, 8].into_iter().enumerate() {
         spawn_abort_and_join_at_random(1_000_000, worker_count, 0xB1172 << round);
     }
@@ -196,7 +196,7 @@ fn storm_of_wakes(rt: &blitz_io::runtime::Runtime, tasks: usize, wakes: usize, r
 
 #[test]
 fn a_storm_of_wakes_from_outside_loses_none() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [1, 2, 8] {
         storm_of_wakes(&workers(count), 50, 200, || {});
         storm_of_wakes(&workers(count), 1, 5_000, || {});
@@ -207,7 +207,7 @@ fn a_storm_of_wakes_from_outside_loses_none() {
 
 #[test]
 fn shutdown_in_the_middle_of_a_storm_drops_every_task_once() {
-    let _watch = watch::begin_for(Duration::from_secs(120));
+    let _watch = watchdog::start_for(Duration::from_secs(120));
     for round in 0..200_u64 {
         let rt = if round % 5 == 4 { one_thread() } else { workers(1 + (round % 3) as usize) };
         let (tally, stop) = (Tally::new(), Arc::new(AtomicBool::new(false)));
@@ -254,12 +254,15 @@ fn shutdown_in_the_middle_of_a_storm_drops_every_task_once() {
                 })
             })
             .collect();
-        watch::until(|| begun.load(Relaxed) >= 50);
+        watchdog::until(|| begun.load(Relaxed) >= 50);
         drop(rt);
         stop.store(true, Relaxed);
         for thrower in throwers {
             for mut handle in thrower.join().unwrap() {
-                assert!(crate::make::poll_once(&mut handle).is_ready(), "a task was lost");
+                assert!(
+                    crate::support::manual_poll::poll_once(&mut handle).is_ready(),
+                    "a task was lost"
+                );
             }
         }
         assert_eq!(tally.made(), tally.dropped(), "round {round}");

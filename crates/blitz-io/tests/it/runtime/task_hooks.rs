@@ -1,4 +1,4 @@
-//! The hooks of tasks: called once per event, with the task's metadata.
+//! Tests that the hooks of tasks are called once per event, with the task's metadata.
 
 use std::{
     sync::{Arc, Mutex},
@@ -10,7 +10,7 @@ use blitz_io::{
     task::{self, Id, yield_now},
 };
 
-use crate::{gate::Gate, watch};
+use crate::support::{gate::Gate, watchdog};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Event {
@@ -48,7 +48,7 @@ fn events_of(log: &Log, id: Id) -> Vec<Event> {
 
 #[test]
 fn a_task_is_spawned_polled_and_terminated_in_that_order() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for builder in both() {
         let (rt, log) = logged(builder);
         let task = rt.spawn(async {
@@ -66,7 +66,7 @@ fn a_task_is_spawned_polled_and_terminated_in_that_order() {
 
 #[test]
 fn a_task_that_is_aborted_or_panics_terminates_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for builder in both() {
         let (rt, log) = logged(builder);
         let aborted = rt.spawn(std::future::pending::<()>());
@@ -85,7 +85,7 @@ fn a_task_that_is_aborted_or_panics_terminates_once() {
 
 #[test]
 fn tasks_that_shutdown_drops_terminate_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for builder in both() {
         let (rt, log) = logged(builder);
         let tasks: Vec<_> = (0..50).map(|_| rt.spawn(std::future::pending::<()>()).id()).collect();
@@ -116,7 +116,7 @@ fn hooks_know_the_name_and_the_place_of_the_spawn() {
 
 #[test]
 fn a_hook_that_panics_harms_no_other_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for mut builder in both() {
         builder
             .on_task_spawn(|_| panic!("on purpose"))
@@ -136,7 +136,7 @@ fn a_hook_that_panics_harms_no_other_task() {
 
 #[test]
 fn a_hook_may_spawn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let done = Gate::new();
     let opens = done.clone();
     let first = std::sync::atomic::AtomicBool::new(true);
@@ -158,7 +158,7 @@ fn a_hook_may_spawn() {
 
 #[test]
 fn hooks_learn_how_long_a_task_was_queued() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for mut builder in both() {
         let seen = Arc::new(Mutex::new(Vec::<(Event, Option<Duration>)>::new()));
         let note = |event| {
@@ -200,7 +200,7 @@ fn hooks_learn_how_long_a_task_was_queued() {
 
 #[test]
 fn hooks_get_no_schedule_latency_unless_it_is_enabled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for mut builder in both() {
         let seen: Arc<Mutex<Vec<Option<Duration>>>> = Arc::default();
         let noted = seen.clone();

@@ -1,4 +1,4 @@
-//! Hooks: each is called as often, and on the threads, as documented.
+//! Tests that the hooks of threads are called as often, and on the threads, as documented.
 
 use std::{
     sync::{
@@ -10,11 +10,7 @@ use std::{
 
 use blitz_io::runtime::{Builder, Handle, Preemption, Runtime};
 
-use crate::{
-    gate::Gate,
-    make::{on_every_worker, poll_once},
-    watch,
-};
+use crate::support::{gate::Gate, manual_poll::poll_once, runtimes::on_every_worker, watchdog};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Call {
@@ -43,7 +39,7 @@ fn logged(mut builder: Builder) -> (Runtime, Calls) {
 
 #[test]
 fn each_worker_starts_then_parks_and_unparks_in_turn_then_stops() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut builder = Builder::new_multi_thread();
     // Threads that replace a worker in a long poll would call the hooks, too.
     builder.worker_threads(3).preemption(Preemption::disabled());
@@ -71,14 +67,14 @@ fn each_worker_starts_then_parks_and_unparks_in_turn_then_stops() {
 
 #[test]
 fn a_worker_that_was_asleep_has_parked_and_unparked() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(1);
     let (rt, calls) = logged(builder);
     let count = |call| calls.lock().unwrap().iter().filter(|(_, each)| *each == call).count();
     for round in 1..=20 {
-        watch::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
-        watch::until(|| count(Call::Park) >= round);
+        watchdog::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);
+        watchdog::until(|| count(Call::Park) >= round);
         rt.block_on(rt.spawn(async {})).unwrap();
         assert!(count(Call::Unpark) >= round, "it ran a task without waking up");
     }
@@ -86,7 +82,7 @@ fn a_worker_that_was_asleep_has_parked_and_unparked() {
 
 #[test]
 fn a_start_hook_runs_before_any_work_of_its_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     thread_local!(static STARTED: AtomicBool = const { AtomicBool::new(false) });
     for _ in 0..50 {
         let rt = Builder::new_multi_thread()
@@ -105,7 +101,7 @@ fn a_start_hook_runs_before_any_work_of_its_thread() {
 
 #[test]
 fn hooks_find_their_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let found = Arc::new(Mutex::new(Vec::new()));
     let look = || {
         let found = found.clone();
@@ -128,12 +124,14 @@ fn hooks_find_their_runtime() {
 
 #[test]
 fn a_current_thread_runtime_parks_on_the_thread_inside_block_on_and_starts_none() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, calls) = logged(Builder::new_current_thread());
     let gate = Gate::new();
     thread::scope(|scope| {
         scope.spawn(|| {
-            watch::until(|| calls.lock().unwrap().last().is_some_and(|last| last.1 == Call::Park));
+            watchdog::until(|| {
+                calls.lock().unwrap().last().is_some_and(|last| last.1 == Call::Park)
+            });
             gate.open();
         });
         rt.block_on(gate.opened());
@@ -146,7 +144,7 @@ fn a_current_thread_runtime_parks_on_the_thread_inside_block_on_and_starts_none(
 
 #[test]
 fn a_panic_in_any_hook_ends_there_and_the_thread_works_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for bad in [Call::Start, Call::Stop, Call::Park, Call::Unpark] {
         let called = Arc::new(AtomicUsize::new(0));
         let asleep = Arc::new(AtomicIsize::new(0));
@@ -175,7 +173,7 @@ fn a_panic_in_any_hook_ends_there_and_the_thread_works_on() {
         }
         let mut left = rt.spawn(std::future::pending::<()>());
         // Waits until each worker has parked, so that the end of the runtime unparks it.
-        watch::until(|| asleep.load(Relaxed) == 2);
+        watchdog::until(|| asleep.load(Relaxed) == 2);
         drop(rt);
         assert!(called.load(Relaxed) >= 2, "{bad:?}");
         assert!(poll_once(&mut left).is_ready(), "a task was lost");

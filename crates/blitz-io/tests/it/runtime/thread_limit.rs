@@ -1,43 +1,18 @@
-//! The system refuses a thread: the build returns an error that says so and leaves nothing behind.
+//! Tests a system that refuses a worker thread: the build returns an error that says so and leaves
+//! nothing behind.
 #![cfg(target_os = "linux")]
 
-use std::{
-    fs,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use blitz_io::runtime::{Builder, Preemption, Runtime};
 
-use crate::{caught::panic_of, child, make::NO_STACK, tally::Tally, watch};
-
-/// Returns the number of threads of this process that belong to `user`. An emulator has a thread of
-/// its own that stays with root, and would count as one more that the test may start.
-fn threads_of(user: libc::uid_t) -> usize {
-    let all = fs::read_dir("/proc/self/task").expect("Linux lists threads");
-    let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).ok();
-    let real = |status: String| {
-        let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-        users.split_whitespace().next()?.parse::<libc::uid_t>().ok()
-    };
-    all.filter_map(|thread| real(status(thread.ok()?)?)).filter(|&real| real == user).count()
-}
-
-/// Lets this process start `more` threads and no further one.
-pub(crate) fn allow_threads(more: usize) {
-    // SAFETY: the system calls take integers and a pointer to `limit`, which outlives its call.
-    unsafe {
-        if libc::getuid() == 0 {
-            // Root has no limit. 65534 is the user `nobody` by convention.
-            assert_eq!(libc::setuid(65534), 0);
-        }
-        let allowed = (threads_of(libc::getuid()) + more) as libc::rlim_t;
-        let limit = libc::rlimit { rlim_cur: allowed, rlim_max: allowed };
-        assert_eq!(libc::setrlimit(libc::RLIMIT_NPROC, &limit), 0);
-    }
-}
+use crate::support::{
+    caught_panic::panic_of, child, drop_tally::Tally, runtimes::NO_STACK,
+    thread_limit::allow_threads, watchdog,
+};
 
 fn counting(started: &Arc<AtomicUsize>, stopped: &Arc<AtomicUsize>) -> Builder {
     let (starts, stops) = (started.clone(), stopped.clone());
@@ -55,7 +30,7 @@ fn counting(started: &Arc<AtomicUsize>, stopped: &Arc<AtomicUsize>) -> Builder {
 
 #[test]
 fn a_refused_thread_makes_build_fail_and_leaves_none_behind() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name =
             "runtime::thread_limit::a_refused_thread_makes_build_fail_and_leaves_none_behind";
@@ -71,7 +46,7 @@ fn a_refused_thread_makes_build_fail_and_leaves_none_behind() {
         let text = error.to_string();
         assert!(text.contains("of 6 worker threads") && text.contains("worker_threads"), "{text}");
         // A thread that was joined disappears from the list a moment later.
-        watch::until(|| child::threads() == before);
+        watchdog::until(|| child::threads() == before);
         assert!(started.load(Relaxed) <= 3);
         assert_eq!(started.load(Relaxed), stopped.load(Relaxed));
     }
@@ -87,7 +62,7 @@ fn a_refused_thread_makes_build_fail_and_leaves_none_behind() {
 
 #[test]
 fn a_stack_that_does_not_fit_makes_build_fail() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..10 {
         let error = Builder::new_multi_thread()
             .worker_threads(2)
@@ -109,7 +84,7 @@ pub(crate) fn lazy_without_threads() -> Runtime {
 
 #[test]
 fn a_refused_thread_of_a_lazy_start_panics_in_the_first_spawn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = lazy_without_threads();
     let tally = Tally::new();
     let token = tally.token();
@@ -122,7 +97,7 @@ fn a_refused_thread_of_a_lazy_start_panics_in_the_first_spawn() {
 
 #[test]
 fn a_spawn_after_a_refused_lazy_start_does_not_hang() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = lazy_without_threads();
     let tally = Tally::new();
     for _ in 0..3 {
@@ -138,7 +113,7 @@ fn a_spawn_after_a_refused_lazy_start_does_not_hang() {
 
 #[test]
 fn a_lazy_start_starts_no_thread_before_the_first_spawn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "runtime::thread_limit::a_lazy_start_starts_no_thread_before_the_first_spawn";
         child::succeed(&mut child::command(name, "starts lazily"));
@@ -161,24 +136,24 @@ fn a_lazy_start_starts_no_thread_before_the_first_spawn() {
     rt.block_on(rt.spawn(async {})).unwrap();
     assert!(asked.load(Relaxed) >= 1);
     // All workers start, not only the first.
-    assert_eq!(crate::make::on_every_worker(&rt, || ()).len(), 3);
+    assert_eq!(crate::support::runtimes::on_every_worker(&rt, || ()).len(), 3);
     assert_eq!(child::threads(), before + 3);
     drop(_entered);
     drop(rt);
-    watch::until(|| child::threads() == before);
+    watchdog::until(|| child::threads() == before);
     // A runtime that never had work ends as well.
     let rt = Builder::new_multi_thread().worker_threads(3).lazy_start().build().unwrap();
     drop(rt);
     assert_eq!(child::threads(), before);
     // Without the option, the workers start at once.
-    let rt = crate::make::workers(3);
+    let rt = crate::support::runtimes::workers(3);
     assert_eq!(child::threads(), before + 3);
     drop(rt);
 }
 
 #[test]
 fn a_thousand_runtimes_leave_no_thread_behind() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "runtime::thread_limit::a_thousand_runtimes_leave_no_thread_behind";
         child::succeed(&mut child::command(name, "makes many"));
@@ -186,11 +161,11 @@ fn a_thousand_runtimes_leave_no_thread_behind() {
     }
     let before = child::threads();
     for round in 0..1_000 {
-        let rt = crate::make::workers(1 + round % 3);
+        let rt = crate::support::runtimes::workers(1 + round % 3);
         rt.spawn(std::future::pending::<()>());
         if round % 2 == 0 {
             rt.block_on(rt.spawn(async {})).unwrap();
         }
     }
-    watch::until(|| child::threads() == before);
+    watchdog::until(|| child::threads() == before);
 }

@@ -1,4 +1,4 @@
-//! Panics that end the runtime, where the builder is configured so.
+//! Tests that a panic of a task ends the runtime where the builder is configured so.
 
 use std::{
     future::pending,
@@ -11,11 +11,11 @@ use blitz_io::{
     task::yield_now,
 };
 
-use crate::{
-    caught::{message, panic_of},
-    make::poll_once,
-    tally::Tally,
-    watch,
+use crate::support::{
+    caught_panic::{message, panic_of},
+    drop_tally::Tally,
+    manual_poll::poll_once,
+    watchdog,
 };
 
 const TEXT: &str =
@@ -49,8 +49,9 @@ fn block_on_fails<F: Future>(rt: &Runtime, future: F) -> String {
 
 #[test]
 fn panics_are_ignored_unless_configured() {
-    let _watch = watch::begin();
-    for rt in with(&UnhandledPanic::Ignore).into_iter().chain(crate::make::all_kinds()) {
+    let _watch = watchdog::start();
+    for rt in with(&UnhandledPanic::Ignore).into_iter().chain(crate::support::runtimes::all_kinds())
+    {
         let bad = rt.spawn(async { boom() });
         let good = rt.spawn(async { 7 });
         assert!(rt.block_on(bad).unwrap_err().is_panic());
@@ -60,7 +61,7 @@ fn panics_are_ignored_unless_configured() {
 
 #[test]
 fn a_panic_of_a_task_makes_block_on_panic() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         let waits = async {
             blitz_io::spawn(async { boom() });
@@ -75,7 +76,7 @@ fn a_panic_of_a_task_makes_block_on_panic() {
 
 #[test]
 fn a_block_on_that_joins_the_panicked_task_panics_in_either_order() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..50 {
         for rt in strict() {
             let task = rt.spawn(async { boom() });
@@ -86,7 +87,7 @@ fn a_block_on_that_joins_the_panicked_task_panics_in_either_order() {
 
 #[test]
 fn a_block_on_that_wakes_itself_all_the_time_panics_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         rt.spawn(async { boom() });
         let spins = async {
@@ -100,7 +101,7 @@ fn a_block_on_that_wakes_itself_all_the_time_panics_too() {
 
 #[test]
 fn the_panic_of_block_on_names_its_caller() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         rt.spawn(async { boom() });
         let caught = panic_of(|| rt.block_on(pending::<()>()));
@@ -110,7 +111,7 @@ fn the_panic_of_block_on_names_its_caller() {
 
 #[test]
 fn every_task_ends_and_is_dropped_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         let tally = Tally::new();
         let mut tasks: Vec<_> = (0..100)
@@ -128,7 +129,7 @@ fn every_task_ends_and_is_dropped_once() {
             boom();
         });
         assert!(block_on_fails(&rt, pending::<()>()).starts_with(TEXT));
-        watch::until(|| bad.is_finished() && tasks.iter().all(|task| task.is_finished()));
+        watchdog::until(|| bad.is_finished() && tasks.iter().all(|task| task.is_finished()));
         for task in &mut tasks {
             let std::task::Poll::Ready(Err(error)) = poll_once(task) else { panic!("it goes on") };
             assert!(error.is_cancelled());
@@ -141,13 +142,13 @@ fn every_task_ends_and_is_dropped_once() {
 
 #[test]
 fn tasks_spawned_after_the_panic_are_cancelled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         rt.spawn(async { boom() });
         assert!(block_on_fails(&rt, pending::<()>()).starts_with(TEXT));
         let mut task = rt.spawn(async { 1 });
         // A worker that was in a poll may not have finished it yet.
-        watch::until(|| task.is_finished());
+        watchdog::until(|| task.is_finished());
         let std::task::Poll::Ready(Err(error)) = poll_once(&mut task) else { panic!("it ran") };
         assert!(error.is_cancelled());
     }
@@ -155,7 +156,7 @@ fn tasks_spawned_after_the_panic_are_cancelled() {
 
 #[test]
 fn all_threads_in_block_on_panic() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         let rt = Arc::new(rt);
         let (tell, hear) = mpsc::channel();
@@ -188,7 +189,7 @@ fn a_panic_in_the_drop_of_a_future_counts() {
             boom();
         }
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         let bad = Bad;
         let task = rt.spawn(async move {
@@ -202,7 +203,7 @@ fn a_panic_in_the_drop_of_a_future_counts() {
 
 #[test]
 fn a_panic_of_block_ons_own_future_is_its_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         let caught = catch_unwind(AssertUnwindSafe(|| rt.block_on(async { boom() })));
         assert_eq!(message(&*caught.unwrap_err()), "boom");
@@ -212,7 +213,7 @@ fn a_panic_of_block_ons_own_future_is_its_own() {
 
 #[test]
 fn a_cancelled_task_is_no_panic() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in strict() {
         let task = rt.spawn(pending::<()>());
         task.abort();
@@ -222,7 +223,7 @@ fn a_cancelled_task_is_no_panic() {
 
 #[test]
 fn a_runtime_can_be_dropped_while_its_panic_unwinds() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for index in 0..3 {
         let caught = catch_unwind(|| {
             let rt = strict().into_iter().nth(index).unwrap();

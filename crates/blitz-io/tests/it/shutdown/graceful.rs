@@ -1,4 +1,4 @@
-//! Graceful shutdown: every task is notified, waited for, and named if it does not end.
+//! Tests graceful shutdown: every task is notified, waited for, and named if it does not end.
 
 use std::{
     future::pending,
@@ -17,12 +17,9 @@ use blitz_io::{
     task,
 };
 
-use crate::{
-    caught,
-    gate::Gate,
-    make::{all_kinds_timed, poll_once},
-    tally::Tally,
-    watch,
+use crate::support::{
+    caught_panic, drop_tally::Tally, gate::Gate, manual_poll::poll_once,
+    runtimes::all_kinds_with_drivers, watchdog,
 };
 
 /// A time so long that no test waits until it is over.
@@ -30,8 +27,8 @@ const LONG: Duration = Duration::from_secs(3600);
 
 #[test]
 fn a_drain_notifies_all_tasks_and_waits_for_them() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
         for _ in 0..100 {
             let token = tally.token();
@@ -54,8 +51,8 @@ fn a_drain_notifies_all_tasks_and_waits_for_them() {
 
 #[test]
 fn tasks_that_ended_before_are_not_counted() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let shutdown = Shutdown::new();
         rt.block_on(shutdown.spawn_on(async {}, rt.handle())).unwrap();
         assert_eq!(rt.block_on(shutdown.drain(LONG)).finished, 0);
@@ -64,9 +61,9 @@ fn tasks_that_ended_before_are_not_counted() {
 
 #[test]
 fn remaining_tasks_are_aborted_and_named() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
-        watch::until(|| aborts_and_names_what_is_left(&rt));
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
+        watchdog::until(|| aborts_and_names_what_is_left(&rt));
     }
 }
 
@@ -134,8 +131,8 @@ fn aborts_and_names_what_is_left(rt: &Runtime) -> bool {
 
 #[test]
 fn a_second_trigger_ends_it_at_once() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let shutdown = Shutdown::new();
         shutdown.spawn_on(pending::<()>(), rt.handle());
         shutdown.trigger();
@@ -154,8 +151,8 @@ fn a_second_trigger_ends_it_at_once() {
 
 #[test]
 fn events_from_any_source_are_triggers() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let shutdown = Shutdown::new();
         shutdown.spawn_on(pending::<()>(), rt.handle());
         let events = [Arc::new(Notify::new()), Arc::new(Notify::new())];
@@ -185,8 +182,8 @@ fn events_from_any_source_are_triggers() {
 
 #[test]
 fn an_event_that_is_always_ready_does_not_spin() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, calls) = (Shutdown::new(), Arc::new(AtomicUsize::new(0)));
         let counted = calls.clone();
         {
@@ -203,8 +200,8 @@ fn an_event_that_is_always_ready_does_not_spin() {
 
 #[test]
 fn a_member_may_spawn_while_it_drains_and_that_is_waited_for() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
         let (inner, token) = (shutdown.clone(), tally.token());
         let _inside = rt.enter();
@@ -228,8 +225,8 @@ fn a_member_may_spawn_while_it_drains_and_that_is_waited_for() {
 
 #[test]
 fn after_a_drain_no_task_is_admitted() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
         rt.block_on(shutdown.drain(LONG));
         let token = tally.token();
@@ -247,9 +244,9 @@ fn after_a_drain_no_task_is_admitted() {
 /// Each spawn is either run to its end and waited for, or refused; never both, and never neither.
 #[test]
 fn spawns_from_everywhere_against_the_end_are_waited_for_or_refused() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..30 {
-        for rt in all_kinds_timed() {
+        for rt in all_kinds_with_drivers() {
             let (shutdown, done) = (Shutdown::new(), Arc::new(AtomicUsize::new(0)));
             let spawners: Vec<_> = (0..3)
                 .map(|_| {
@@ -307,9 +304,9 @@ fn spawns_from_everywhere_against_the_end_are_waited_for_or_refused() {
 
 #[test]
 fn spawns_from_everywhere_against_the_deadline_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..30 {
-        for rt in all_kinds_timed() {
+        for rt in all_kinds_with_drivers() {
             let (shutdown, tally) = (Shutdown::new(), Tally::new());
             let spawners: Vec<_> = (0..3)
                 .map(|_| {
@@ -354,8 +351,8 @@ fn spawns_from_everywhere_against_the_deadline_end() {
 
 #[test]
 fn progress_goes_down_and_ends() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let shutdown = Shutdown::new();
         let gates: Vec<_> = (0..5).map(|_| Gate::new()).collect();
         for gate in &gates {
@@ -380,9 +377,9 @@ fn progress_goes_down_and_ends() {
 
 #[test]
 fn a_stuck_task_is_named_and_does_not_hold_up_the_drain() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // The task blocks a thread for good, so the runtime must have another one.
-    let rt = crate::make::all_kinds_timed().pop().unwrap();
+    let rt = crate::support::runtimes::all_kinds_with_drivers().pop().unwrap();
     let (shutdown, inside, go_on) = (Shutdown::new(), Gate::new(), Gate::new());
     let (told, wait) = (inside.clone(), go_on.clone());
     let stuck = shutdown.spawn_on(
@@ -409,8 +406,8 @@ fn a_stuck_task_is_named_and_does_not_hold_up_the_drain() {
 
 #[test]
 fn blocking_work_is_waited_for_and_cannot_be_aborted() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, inside, go_on) = (Shutdown::new(), Gate::new(), Gate::new());
         let (told, wait) = (inside.clone(), go_on.clone());
         let work = rt.block_on(async {
@@ -432,8 +429,8 @@ fn blocking_work_is_waited_for_and_cannot_be_aborted() {
 
 #[test]
 fn a_panic_is_an_end() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let shutdown = Shutdown::new();
         let told = shutdown.token();
         let panics = shutdown.spawn_on(
@@ -451,21 +448,21 @@ fn a_panic_is_an_end() {
 
 #[test]
 fn a_spawn_that_panics_leaves_no_place() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (shutdown, tally) = (Shutdown::new(), Tally::new());
     let token = tally.token();
-    let text = caught::panic_of(|| drop(shutdown.spawn(async move { token.keep() }))).message;
+    let text = caught_panic::panic_of(|| drop(shutdown.spawn(async move { token.keep() }))).message;
     assert!(text.contains("no runtime on this thread"), "{text}");
     tally.assert_all_dropped(1);
     assert!(shutdown.is_empty());
-    let rt = all_kinds_timed().remove(0);
+    let rt = all_kinds_with_drivers().remove(0);
     assert!(rt.block_on(shutdown.drain(LONG)).is_clean());
 }
 
 #[test]
 fn a_drain_that_is_dropped_can_be_made_again() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, gate) = (Shutdown::new(), Gate::new());
         shutdown.spawn_on(gate.opened(), rt.handle());
         rt.block_on(async {
@@ -481,8 +478,8 @@ fn a_drain_that_is_dropped_can_be_made_again() {
 
 #[test]
 fn dropping_it_ends_nothing() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (shutdown, gate) = (Shutdown::new(), Gate::new());
         let opened = gate.opened();
         let task = shutdown.spawn_on(
@@ -500,8 +497,8 @@ fn dropping_it_ends_nothing() {
 
 #[test]
 fn tasks_of_a_local_set_are_members_too() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     let shutdown = Shutdown::new();
     let report = rt.block_on(task::LocalSet::new().run_until(async {
         let here = std::rc::Rc::new(());

@@ -1,4 +1,4 @@
-//! Graceful shutdown.
+//! Tests graceful shutdown.
 
 #[cfg(all(feature = "sync", feature = "time"))]
 mod graceful;

@@ -1,4 +1,5 @@
-//! Streams: every combinator compared with an iterator, ends, size hints, fairness and time.
+//! Compares every combinator of streams with an iterator, and tests ends, size hints, fairness and
+//! time.
 
 use std::{
     cell::Cell,
@@ -20,10 +21,11 @@ use blitz_io::{
     time::Instant,
 };
 
-use crate::{
+use crate::support::{
     gate::Gate,
-    make::{all_kinds_timed, one_thread, poll_once, workers},
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds_with_drivers, one_thread, workers},
+    watchdog,
 };
 
 /// A stream with scripted items: `None` is `Pending`, which wakes the task at once.
@@ -72,7 +74,7 @@ impl Stream for Endless {
 
 /// Collects the items of a stream, in whatever pieces its source comes.
 fn all<S: Stream>(stream: S) -> Vec<S::Item> {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     one_thread().block_on(stream.collect())
 }
 
@@ -105,7 +107,7 @@ fn each_does_as_the_iterator_of_that_name() {
 
 #[test]
 fn values_are_made_of_all_items() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     one_thread().block_on(async {
         assert_eq!(with_pauses(1..=4).fold(10, |sum, n| sum + n).await, 20);
         assert!(with_pauses(1..4).all(|n| n < 4).await);
@@ -139,7 +141,7 @@ fn values_are_made_of_all_items() {
 
 #[test]
 fn fused_streams_do_not_poll_their_source_after_the_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     type Made = Pin<Box<dyn Stream<Item = i32>>>;
     let cases: [fn(Script<i32>) -> Made; 8] = [
         |s| Box::pin(s.fuse()),
@@ -167,7 +169,7 @@ fn fused_streams_do_not_poll_their_source_after_the_end() {
 
 #[test]
 fn hints_are_what_is_left() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let ten = || stream::iter(0..10);
     assert_eq!(ten().size_hint(), (10, Some(10)));
     assert_eq!(ten().map(|n| n).size_hint(), (10, Some(10)));
@@ -201,7 +203,7 @@ fn hints_are_what_is_left() {
 
 #[test]
 fn a_merge_polls_both_streams_though_one_is_always_ready() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     one_thread().block_on(async {
         for swapped in [false, true] {
             let (loud, quiet) = (stream::iter(std::iter::repeat(0)), stream::iter(1..=1000));
@@ -215,7 +217,7 @@ fn a_merge_polls_both_streams_though_one_is_always_ready() {
 
 #[test]
 fn a_merge_ends_after_both() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut merged = all(with_pauses(0..100).merge(with_pauses(100..150)));
     merged.sort_unstable();
     assert_eq!(merged, (0..150).collect::<Vec<_>>());
@@ -232,7 +234,7 @@ fn a_merge_ends_after_both() {
 
 /// Asserts that another task of the same thread runs while a stream is polled without an end.
 fn lets_others_run(asks: impl Future<Output = ()> + Send + 'static) {
-    let rt = all_kinds_timed().remove(0);
+    let rt = all_kinds_with_drivers().remove(0);
     let others = Arc::new(AtomicUsize::new(0));
     let counted = others.clone();
     rt.spawn(async move {
@@ -252,7 +254,7 @@ fn lets_others_run(asks: impl Future<Output = ()> + Send + 'static) {
 
 #[test]
 fn a_stream_that_is_always_ready_lets_others_run() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     lets_others_run(async { while Endless.next().await.is_some() {} });
     lets_others_run(async {
         let _ = Endless.filter(|_| false).next().await;
@@ -295,7 +297,7 @@ fn a_stream_that_is_always_ready_lets_others_run() {
 
 #[test]
 fn an_item_costs_one_unit_of_budget_through_any_number_of_adapters() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let items = rt.spawn(async {
         let mut layers = stream::iter(0..).filter(|_| true).map(|n: u64| n).skip(0).fuse();
@@ -314,7 +316,7 @@ fn an_item_costs_one_unit_of_budget_through_any_number_of_adapters() {
 
 #[test]
 fn a_next_that_is_dropped_loses_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (sender, receiver) = mpsc::channel(64);
     one_thread().block_on(async {
         let gate = Gate::new();
@@ -340,7 +342,7 @@ fn a_next_that_is_dropped_loses_nothing() {
 
 #[test]
 fn a_map_of_streams_gives_all_of_each() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for count in [1, 2, 7, 40] {
         one_thread().block_on(async {
             let mut map: StreamMap<_, _> =
@@ -359,7 +361,7 @@ fn a_map_of_streams_gives_all_of_each() {
 
 #[test]
 fn a_stream_map_polls_every_stream_though_one_is_always_ready() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     one_thread().block_on(async {
         let mut map: StreamMap<u8, Pin<Box<dyn Stream<Item = u64>>>> = StreamMap::new();
         map.insert(0, Box::pin(Endless));
@@ -377,7 +379,7 @@ fn a_stream_map_polls_every_stream_though_one_is_always_ready() {
 
 #[test]
 fn a_map_may_change_while_it_is_used() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     one_thread().block_on(async {
         let mut map = StreamMap::new();
         assert_eq!(map.next().await, None);
@@ -398,8 +400,8 @@ fn a_map_may_change_while_it_is_used() {
 
 #[test]
 fn a_task_that_waits_for_a_map_is_woken_by_each() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..8).map(|_| mpsc::channel(1)).unzip();
         let mut map: StreamMap<_, _> =
             receivers.into_iter().map(ReceiverStream::new).enumerate().collect();
@@ -425,8 +427,8 @@ fn a_task_that_waits_for_a_map_is_woken_by_each() {
 
 #[test]
 fn a_timeout_is_reported_once_and_the_stream_goes_on() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         rt.block_on(async {
             let (sender, receiver) = mpsc::channel(4);
             let limit = Duration::from_millis(5);
@@ -447,8 +449,8 @@ fn a_timeout_is_reported_once_and_the_stream_goes_on() {
 
 #[test]
 fn a_repeating_timeout_is_reported_at_every_tick() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let (_sender, receiver) = mpsc::channel::<u32>(4);
         let interval = blitz_io::time::interval(Duration::from_secs(3600));
@@ -470,8 +472,8 @@ fn a_repeating_timeout_is_reported_at_every_tick() {
 
 #[test]
 fn a_throttle_pauses_between_items() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let pause = Duration::from_millis(3);
         let start = Instant::now();
@@ -487,8 +489,8 @@ fn a_throttle_pauses_between_items() {
 
 #[test]
 fn chunks_are_full_or_their_time_is_over() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let (sender, receiver) = mpsc::channel(16);
         let mut chunks =
@@ -513,9 +515,9 @@ fn chunks_are_full_or_their_time_is_over() {
 
 #[test]
 fn a_chunk_of_nothing_is_refused() {
-    let rt = all_kinds_timed().remove(0);
+    let rt = all_kinds_with_drivers().remove(0);
     let _inside = rt.enter();
-    let caught = crate::caught::panic_of(|| {
+    let caught = crate::support::caught_panic::panic_of(|| {
         drop(stream::iter([1]).chunks_timeout(0, Duration::from_secs(1)));
     });
     assert!(caught.message.contains("non-zero"), "{}", caught.message);
@@ -524,8 +526,8 @@ fn a_chunk_of_nothing_is_refused() {
 
 #[test]
 fn a_long_time_is_no_overflow() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let mut timed = pin!(stream::iter([1, 2]).timeout(Duration::MAX));
         assert!(matches!(timed.next().await, Some(Ok(1))));
@@ -540,7 +542,7 @@ fn a_long_time_is_no_overflow() {
 #[test]
 fn streams_are_sent_to_other_threads() {
     fn is_send<T: Send + Sync>(_: &T) {}
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let _inside = rt.enter();
     let done = Arc::new(AtomicBool::new(false));

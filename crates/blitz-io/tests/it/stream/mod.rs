@@ -1,4 +1,4 @@
-//! Streams.
+//! Tests streams.
 
 #[cfg(all(feature = "sync", feature = "time"))]
 mod combinators;

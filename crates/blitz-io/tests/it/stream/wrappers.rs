@@ -1,4 +1,4 @@
-//! Streams over receivers, intervals, listeners and lines.
+//! Tests streams over receivers, intervals, listeners and lines.
 
 use std::time::Duration;
 
@@ -17,17 +17,14 @@ use blitz_io::{
     task,
 };
 
-use crate::{
-    make::{all_kinds_timed, poll_once},
-    watch,
-};
+use crate::support::{manual_poll::poll_once, runtimes::all_kinds_with_drivers, watchdog};
 
 fn is_send_and_sync<T: Send + Sync + Unpin>(_: &T) {}
 
 #[test]
 fn receivers_end_with_their_senders() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         rt.block_on(async {
             let (sender, receiver) = mpsc::channel(2);
             let mut stream = ReceiverStream::from(receiver);
@@ -56,8 +53,8 @@ fn receivers_end_with_their_senders() {
 
 #[test]
 fn a_broadcast_stream_returns_the_number_of_missed_messages() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         rt.block_on(async {
             let (sender, receiver) = broadcast::channel(2);
             let mut stream = BroadcastStream::new(receiver);
@@ -82,8 +79,8 @@ fn a_broadcast_stream_returns_the_number_of_missed_messages() {
 
 #[test]
 fn a_watch_begins_with_what_is_there() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         rt.block_on(async {
             let (sender, receiver) = watch_channel::channel(1);
             let mut changes = WatchStream::from_changes(receiver.clone());
@@ -107,8 +104,8 @@ fn a_watch_begins_with_what_is_there() {
 
 #[test]
 fn ticks_do_not_end() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let period = Duration::from_millis(2);
         let mut ticks = IntervalStream::new(blitz_io::time::interval(period));
@@ -120,8 +117,8 @@ fn ticks_do_not_end() {
 
 #[test]
 fn a_listener_gives_one_connection_after_the_other() {
-    let _watch = watch::begin();
-    for rt in all_kinds_timed() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_with_drivers() {
         rt.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
@@ -149,8 +146,8 @@ fn a_unix_listener_does_too() {
         stream::wrappers::UnixListenerStream,
     };
 
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
@@ -163,8 +160,8 @@ fn a_unix_listener_does_too() {
 
 #[test]
 fn pieces_end_with_their_source_and_errors_are_items() {
-    let _watch = watch::begin();
-    let rt = all_kinds_timed().remove(0);
+    let _watch = watchdog::start();
+    let rt = all_kinds_with_drivers().remove(0);
     rt.block_on(async {
         let mut lines = LinesStream::new(b"one\n\xff\nthree".as_slice().lines());
         assert_eq!(lines.next().await.unwrap().unwrap(), "one");

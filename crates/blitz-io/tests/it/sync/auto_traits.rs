@@ -1,5 +1,5 @@
-//! Which types and futures of `sync` are `Send`, `Sync`, `Unpin` and unwind safe: the same as
-//! Tokio's.
+//! Tests that types and futures of `sync` are `Send`, `Sync`, `Unpin` and unwind safe where Tokio's
+//! are.
 //!
 //! A cell of the table has a letter for each trait that holds: `S`end, s`Y`nc, `U`npin,
 //! un`W`ind safe, `R`ef unwind safe, and a dash where it does not. The columns are the types from
@@ -18,7 +18,6 @@ use std::{
     cell::Cell,
     future::Ready,
     marker::PhantomData,
-    panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
     rc::Rc,
     sync::{Arc, MutexGuard as StdGuard},
@@ -26,33 +25,9 @@ use std::{
 
 use blitz_io::sync::*;
 
-/// Reports which traits a type implements. An inherent method takes precedence over a trait method,
-/// and exists only where its bounds hold.
-struct Asked<T: ?Sized>(PhantomData<T>);
-
-macro_rules! questions {
-    ($($question:ident $otherwise:ident: $trait:path;)+) => {$(
-        trait $otherwise {
-            fn $question(&self) -> bool {
-                false
-            }
-        }
-        impl<T: ?Sized> $otherwise for Asked<T> {}
-        impl<T: ?Sized + $trait> Asked<T> {
-            fn $question(&self) -> bool {
-                true
-            }
-        }
-    )+};
-}
-
-questions! {
-    is_send OrNotSend: Send;
-    is_sync OrNotSync: Sync;
-    is_unpin OrNotUnpin: Unpin;
-    is_unwind_safe OrNotUnwindSafe: UnwindSafe;
-    is_ref_unwind_safe OrNotRefUnwindSafe: RefUnwindSafe;
-}
+use crate::support::auto_traits::{
+    Asked, OrNotRefUnwindSafe, OrNotSend, OrNotSync, OrNotUnpin, OrNotUnwindSafe,
+};
 
 /// Returns the letters of an [`Asked`].
 macro_rules! letters {
@@ -78,7 +53,7 @@ fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
 
 /// Provides a value of any type for such closures.
 fn some<T>() -> T {
-    unreachable!("nobody calls the closures of this table")
+    unreachable!("nothing calls the closures of this table")
 }
 
 fn on<T>() -> &'static T {

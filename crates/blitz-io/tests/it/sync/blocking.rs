@@ -1,4 +1,4 @@
-//! The `blocking_*` methods: they block a thread, and panic inside async code.
+//! Tests the `blocking_*` methods, which block a thread, and panic inside async code.
 
 use std::{sync::Arc, thread};
 
@@ -7,10 +7,10 @@ use blitz_io::{
     sync::{Mutex, RwLock, Semaphore, broadcast, mpsc, oneshot},
 };
 
-use crate::{
-    caught::panic_of,
-    make::{all_kinds, one_thread, workers},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 /// Asserts that each call panics inside async code, with the usual message and the caller's file.
@@ -27,7 +27,7 @@ macro_rules! refuses {
 
 #[test]
 fn blocking_calls_inside_async_code_panic_and_name_the_caller() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mutex = Arc::new(Mutex::new(0));
     let lock = RwLock::new(0);
     let semaphore = Arc::new(Semaphore::new(2));
@@ -65,7 +65,7 @@ fn blocking_calls_inside_async_code_panic_and_name_the_caller() {
 
 #[test]
 fn a_blocking_call_in_a_task_panics_in_that_task_alone() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let task = rt.spawn(async { drop(Mutex::new(0).blocking_lock()) });
         let error = rt.block_on(task).unwrap_err();
@@ -76,7 +76,7 @@ fn a_blocking_call_in_a_task_panics_in_that_task_alone() {
 
 #[test]
 fn blocking_calls_are_allowed_where_code_may_block() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let value = rt.block_on(rt.spawn_blocking(|| {
         let (tx, mut rx) = mpsc::channel(1);
@@ -92,7 +92,7 @@ fn blocking_calls_are_allowed_where_code_may_block() {
 
 /// Runs `wait` on a thread of its own while tasks of a runtime complete it.
 fn meanwhile<T: Send>(wait: impl FnOnce() -> T + Send, end: impl FnOnce(&Runtime)) -> T {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     thread::scope(|scope| {
         let waiter = scope.spawn(wait);

@@ -1,4 +1,5 @@
-//! The broadcast channel: every receiver gets every message, or the number of those it missed.
+//! Tests the broadcast channel: every receiver gets every message, or the number of those it
+//! missed.
 
 use std::{
     cell::Cell,
@@ -13,10 +14,10 @@ use blitz_io::sync::broadcast::{
     error::{RecvError, SendError, TryRecvError},
 };
 
-use crate::{
-    caught::panic_of,
-    polled::{by_hand, now, waiting},
-    tally::{Tally, Token},
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::{Tally, Token},
+    manual_poll::{by_hand, now, waiting},
 };
 
 /// A value that counts its clones; each clone has a token of its own.

@@ -1,4 +1,4 @@
-//! Random operations on a broadcast channel, compared with a model.
+//! Compares random operations on a broadcast channel with a model.
 //!
 //! The model keeps every message ever sent; a receiver is a position in that list. A receiver can
 //! still see as many messages as the capacity, which is a power of two.
@@ -11,7 +11,7 @@ use blitz_io::sync::broadcast::{
 };
 use proptest::prelude::*;
 
-use crate::polled::once;
+use crate::support::manual_poll::once;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

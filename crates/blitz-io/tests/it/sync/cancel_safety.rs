@@ -1,4 +1,4 @@
-//! Dropping a pending future at any poll loses no permit, message or wake-up.
+//! Tests that dropping a pending future at any poll loses no permit, message or wake-up.
 //!
 //! Each test drops a future after every number of polls while the other side makes progress
 //! (`cut`), and then counts.
@@ -14,9 +14,9 @@ use blitz_io::sync::{
     futures::OwnedNotified, mpsc, oneshot, watch as watching,
 };
 
-use crate::{
-    polled::{Polled, by_hand, now, waiting},
-    sync::cut::at_every_poll,
+use crate::support::{
+    drop_at_every_poll::at_every_poll,
+    manual_poll::{Polled, by_hand, now, waiting},
 };
 
 #[test]
@@ -68,7 +68,7 @@ fn an_acquire_that_goes_serves_those_behind_it() {
             }
             let mut behind = by_hand(semaphore.acquire());
             let served = behind.poll().is_ready();
-            assert_eq!(served, polls == 0, "nobody overtakes");
+            assert_eq!(served, polls == 0, "no waiter overtakes");
             if late {
                 semaphore.add_permits(1);
             }
@@ -98,7 +98,7 @@ fn lock_leaves_the_mutex_free() {
         |held| Box::pin(async { *held.mutex.lock().await += 1 }),
         &[|_| {}, |held| drop(held.guard.take()), |_| {}],
         |held, locked| {
-            let value = *held.mutex.try_lock().expect("nobody holds it");
+            let value = *held.mutex.try_lock().expect("no task holds it");
             assert_eq!(value, u32::from(locked.is_some()));
         },
     );
@@ -120,7 +120,7 @@ fn read_and_write_leave_the_lock_free() {
         |held| Box::pin(async { *held.lock.write().await += 1 }),
         &[|_| {}, |held| drop(held.guard.take()), |_| {}],
         |held, locked| {
-            let value = *held.lock.try_write().expect("nobody holds it");
+            let value = *held.lock.try_write().expect("no task holds it");
             assert_eq!(value, u32::from(locked.is_some()));
         },
     );
@@ -138,7 +138,7 @@ fn read_and_write_leave_the_lock_free() {
         &[|_| {}, |held| drop(held.guard.take()), |_| {}],
         |held, read| {
             assert!(read.is_none_or(|value| value == 7));
-            drop(held.lock.try_write().expect("nobody holds it"));
+            drop(held.lock.try_write().expect("no task holds it"));
         },
     );
 }

@@ -1,13 +1,10 @@
-//! A loop over operations that are always ready lets other tasks run.
+//! Tests that a loop over operations of `sync` that are always ready lets other tasks run.
 
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Waker},
 };
 
 use blitz_io::sync::{
@@ -15,52 +12,11 @@ use blitz_io::sync::{
     mpsc, oneshot, watch as watching,
 };
 
-use crate::{make::one_thread, watch};
-
-/// The number of operations that one poll may complete.
-pub(crate) const BUDGET: usize = 128;
-
-/// Completes operations for ever as a task, and asserts that a poll ends after at most [`BUDGET`]
-/// of them; the waker must have been called, because otherwise the task would never go on.
-pub(crate) fn yields<F>(forever: impl FnOnce(Arc<AtomicUsize>) -> F)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let _watch = watch::begin();
-    let rt = one_thread();
-    let done = Arc::new(AtomicUsize::new(0));
-    let operations = forever(done.clone());
-    rt.block_on(rt.spawn(async move {
-        let mut operations = pin!(operations);
-        let mut polls = 0;
-        poll_fn(|cx| {
-            let before = done.load(Relaxed);
-            assert!(operations.as_mut().poll(cx).is_pending(), "it goes on for ever");
-            let completed = done.load(Relaxed) - before;
-            assert!((1..=BUDGET).contains(&completed), "{completed} operations in one poll");
-            polls += 1;
-            if polls == 5 { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }))
-    .unwrap();
-}
-
-/// Expands to a loop that counts after each turn. If a turn took no budget, the loop would hang;
-/// the limit makes that a failure.
-macro_rules! forever {
-    ($done:ident, $turn:expr) => {
-        async move {
-            loop {
-                $turn;
-                let turns = $done.fetch_add(1, ::std::sync::atomic::Ordering::Relaxed);
-                assert!(turns < 100 * $crate::sync::coop::BUDGET, "it never yields");
-            }
-        }
-    };
-}
-
-pub(crate) use forever;
+use crate::support::{
+    budget::{BUDGET, forever, yields},
+    runtimes::one_thread,
+    watchdog,
+};
 
 #[test]
 fn locking_a_free_mutex_yields() {
@@ -194,7 +150,7 @@ fn a_gone_watcher_seen_again_and_again_yields() {
 #[test]
 fn an_operation_outside_a_task_is_not_limited() {
     let mutex = Mutex::new(0);
-    crate::polled::now(async {
+    crate::support::manual_poll::now(async {
         for _ in 0..10 * BUDGET {
             *mutex.lock().await += 1;
         }
@@ -204,7 +160,7 @@ fn an_operation_outside_a_task_is_not_limited() {
 
 #[test]
 fn a_task_that_yields_for_its_budget_loses_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let (tx, mut rx) = mpsc::channel(1000);
     (0..1000).for_each(|n| tx.try_send(n).unwrap());
@@ -221,7 +177,7 @@ fn a_task_that_yields_for_its_budget_loses_nothing() {
 
 #[test]
 fn cells_and_tokens_that_are_ready_end_at_once_even_without_budget() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     // These need not take budget; only their completion is promised.
     rt.block_on(rt.spawn(async {
@@ -253,7 +209,7 @@ where
     E: FnOnce() + Send + 'static,
 {
     for turn in [1, 3] {
-        let _watch = watch::begin();
+        let _watch = watchdog::start();
         let rt = one_thread();
         let (wait, end) = wait();
         let polled = rt.spawn(async move {
@@ -327,7 +283,7 @@ fn a_round_ends_beside_a_busy_future() {
 /// If the task did not take the lock that it was granted, no other task could get it.
 #[test]
 fn a_lock_that_was_given_is_taken_beside_a_busy_future() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let mutex = Arc::new(Mutex::new(()));
     let guard = mutex.clone().try_lock_owned().unwrap();
@@ -356,7 +312,7 @@ fn a_lock_that_was_given_is_taken_beside_a_busy_future() {
 
 #[test]
 fn a_future_that_is_always_busy_is_cancelled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let token = CancellationToken::new();
     let work = async {

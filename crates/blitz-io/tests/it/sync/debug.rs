@@ -1,4 +1,4 @@
-//! `Debug` never panics and never waits, whatever state a value is in.
+//! Tests that `Debug` never panics and never waits, whatever state a value is in.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -7,9 +7,9 @@ use blitz_io::sync::{
     Semaphore, SetOnce, broadcast, mpsc, oneshot, watch as watching,
 };
 
-use crate::{
-    polled::{by_hand, now, waiting},
-    watch,
+use crate::support::{
+    manual_poll::{by_hand, now, waiting},
+    watchdog,
 };
 
 /// Formats a value in both forms, which must not be empty, and returns the short one.
@@ -23,7 +23,7 @@ fn prints(thing: &dyn Debug) -> String {
 
 #[test]
 fn a_mutex_prints_locked_and_free() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mutex = Arc::new(Mutex::new(12345));
     assert!(prints(&mutex).contains("12345"), "a free mutex shows its value");
     let guard = now(mutex.lock());
@@ -43,7 +43,7 @@ fn a_mutex_prints_locked_and_free() {
 
 #[test]
 fn an_rwlock_prints_read_written_and_free() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let lock = Arc::new(RwLock::new(12345));
     assert!(prints(&lock).contains("12345"));
     let reader = now(lock.read());
@@ -204,7 +204,7 @@ fn both_ends_of_broadcast_and_watch_print_in_every_state() {
 
 #[test]
 fn printing_while_a_value_is_borrowed_does_not_wait() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (tx, rx) = watching::channel(1);
     let borrowed = rx.borrow();
     prints(&tx);

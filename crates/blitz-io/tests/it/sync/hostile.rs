@@ -1,4 +1,4 @@
-//! Values whose `Drop` panics, and wakers that panic: nothing is lost or dropped twice.
+//! Tests values whose `Drop` panics, and wakers that panic: nothing is lost or dropped twice.
 
 use std::{
     future::Future,
@@ -11,12 +11,12 @@ use blitz_io::sync::{
     watch as watching,
 };
 
-use crate::{
-    caught::panic_of,
-    polled::{Polled, by_hand, now, waiting},
-    sync::acting_waker::{WAKER_PANIC, panics},
-    tally::{Tally, Token},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::{Tally, Token},
+    manual_poll::{Polled, by_hand, now, waiting},
+    wakers::{WAKER_PANIC, panics},
+    watchdog,
 };
 
 /// A value that panics when it is dropped, once it is armed; its token counts the drop even so.
@@ -55,14 +55,14 @@ fn waits_badly<F: Future>(future: F) -> Polled<F> {
 fn survives<R>(f: impl FnOnce() -> R) -> Option<R> {
     let result = catch_unwind(AssertUnwindSafe(f));
     if let Err(payload) = &result {
-        assert_eq!(crate::caught::message(&**payload), WAKER_PANIC);
+        assert_eq!(crate::support::caught_panic::message(&**payload), WAKER_PANIC);
     }
     result.ok()
 }
 
 #[test]
 fn a_queued_value_whose_drop_panics_does_not_leak_the_others() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let tally = Tally::new();
     let (tx, rx) = mpsc::channel(8);
     for n in 0..8 {
@@ -92,7 +92,7 @@ fn a_oneshot_value_whose_drop_panics_is_dropped_once() {
 
 #[test]
 fn a_broadcast_value_whose_drop_panics_leaves_the_channel_working() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let tally = Tally::new();
     let (tx, mut rx) = broadcast::channel(1);
     assert!(tx.send(Bomb::new(&tally, true)).is_ok());
@@ -108,7 +108,7 @@ fn a_broadcast_value_whose_drop_panics_leaves_the_channel_working() {
 
 #[test]
 fn a_watched_value_whose_drop_panics_leaves_the_channel_working() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let tally = Tally::new();
     let (tx, mut rx) = watching::channel(Bomb::new(&tally, true));
     panic_of(|| tx.send(Bomb::new(&tally, false)).is_ok()).says(&["a bomb goes off"]);
@@ -130,7 +130,7 @@ fn values_in_cells_and_locks_whose_drop_panics_are_dropped_once() {
 
 #[test]
 fn a_waker_that_panics_does_not_keep_a_permit() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let semaphore = Semaphore::new(0);
     let mut bad = waits_badly(semaphore.acquire());
     survives(|| semaphore.add_permits(1));
@@ -147,7 +147,7 @@ fn a_waker_that_panics_does_not_keep_a_permit() {
 
 #[test]
 fn a_waker_that_panics_does_not_keep_a_lock() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mutex = Mutex::new(0);
     let guard = mutex.try_lock().unwrap();
     let mut bad = waits_badly(mutex.lock());
@@ -159,7 +159,7 @@ fn a_waker_that_panics_does_not_keep_a_lock() {
 
 #[test]
 fn a_waker_that_panics_loses_no_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let tally = Tally::new();
     let (tx, mut rx) = mpsc::channel(2);
     let mut bad = waits_badly(rx.recv());
@@ -180,7 +180,7 @@ fn a_waker_that_panics_loses_no_message() {
 
 #[test]
 fn a_senders_waker_that_panics_takes_no_room_away() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (tx, mut rx) = mpsc::channel(1);
     tx.try_send(0).unwrap();
     let mut bad = waits_badly(tx.send(1));
@@ -194,7 +194,7 @@ fn a_senders_waker_that_panics_takes_no_room_away() {
 
 #[test]
 fn a_waker_of_a_oneshot_that_panics_loses_no_value() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let tally = Tally::new();
     let (tx, rx) = oneshot::channel();
     let mut bad = waits_badly(rx);
@@ -206,7 +206,7 @@ fn a_waker_of_a_oneshot_that_panics_loses_no_value() {
 
 #[test]
 fn one_panicking_waker_does_not_keep_broadcast_receivers_from_the_message() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (tx, mut one) = broadcast::channel(4);
     let mut two = tx.subscribe();
     let mut bad = waits_badly(one.recv());
@@ -221,7 +221,7 @@ fn one_panicking_waker_does_not_keep_broadcast_receivers_from_the_message() {
 
 #[test]
 fn one_panicking_waker_does_not_keep_a_change_from_being_seen() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (tx, mut one) = watching::channel(0);
     let mut two = one.clone();
     let bad = waits_badly(one.changed());
@@ -237,7 +237,7 @@ fn one_panicking_waker_does_not_keep_a_change_from_being_seen() {
 
 #[test]
 fn one_panicking_waker_does_not_break_a_notify_or_a_token() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let notify = Arc::new(Notify::new());
     let mut bad = waits_badly(notify.notified());
     let mut good = waiting(notify.notified());
@@ -260,7 +260,7 @@ fn one_panicking_waker_does_not_break_a_notify_or_a_token() {
 
 #[test]
 fn a_waker_that_panics_does_not_keep_a_value_from_being_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let once = SetOnce::new();
     let mut bad = waits_badly(once.wait());
     survives(|| once.set(1).unwrap());

@@ -1,4 +1,5 @@
-//! Every trait that the types of `tokio::sync` implement, under Tokio's bounds.
+//! Checks that the types of `sync` implement every trait that those of `tokio::sync` implement,
+//! under Tokio's bounds.
 //!
 //! There is nothing to run: a missing implementation does not compile. Auto traits such as `Send`
 //! and `Sync` are in `auto_traits.rs`.

@@ -1,4 +1,4 @@
-//! Locks and semaphores: failures, futures that are dropped, and the state afterwards.
+//! Tests failures of locks and semaphores, futures that are dropped, and the state afterwards.
 
 use std::{
     cell::Cell,
@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
-    task::{Context, Poll, Waker},
+    task::Poll,
 };
 
 use blitz_io::sync::{
@@ -20,19 +20,18 @@ use blitz_io::sync::{
     TryAcquireError,
 };
 
-use crate::{caught::panic_of, make, runtime::auto_traits::has, tally::Tally, watch};
+use crate::support::{
+    auto_traits::has, caught_panic::panic_of, drop_tally::Tally, manual_poll::poll_once, runtimes,
+    watchdog,
+};
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;
-
-fn poll<T>(waiting: &mut Waiting<T>) -> Poll<T> {
-    waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
 
 /// Polls a future once, which enters it into the wait queue.
 #[track_caller]
 fn in_line<T: 'static>(future: impl Future<Output = T> + 'static) -> Waiting<T> {
     let mut waiting: Waiting<T> = Box::pin(future);
-    assert!(poll(&mut waiting).is_pending(), "it was free");
+    assert!(poll_once(&mut waiting).is_pending(), "it was free");
     waiting
 }
 
@@ -89,7 +88,7 @@ fn a_semaphore_that_is_waited_for_and_given_up_has_all_its_permits() {
     let mut one = in_line(semaphore.clone().acquire_owned());
     assert_eq!(semaphore.available_permits(), 0, "the first in the queue has it");
     drop(many);
-    let Poll::Ready(Ok(one)) = poll(&mut one) else { panic!("it was passed on") };
+    let Poll::Ready(Ok(one)) = poll_once(&mut one) else { panic!("it was passed on") };
     let borrowed = {
         let semaphore = semaphore.clone();
         in_line(async move { semaphore.acquire_many(2).await.map(drop) })
@@ -107,10 +106,10 @@ fn no_lock_request_overtakes_the_wait_queue() {
     let mut second = in_line(mutex.clone().lock_owned());
     drop(guard);
     assert!(mutex.try_lock().is_err());
-    assert!(poll(&mut second).is_pending());
-    let Poll::Ready(guard) = poll(&mut first) else { panic!("it was its turn") };
+    assert!(poll_once(&mut second).is_pending());
+    let Poll::Ready(guard) = poll_once(&mut first) else { panic!("it was its turn") };
     drop(guard);
-    assert!(poll(&mut second).is_ready());
+    assert!(poll_once(&mut second).is_ready());
 }
 
 #[test]
@@ -121,12 +120,12 @@ fn a_writer_keeps_later_readers_waiting_and_earlier_ones_go_on() {
     let mut late = in_line(lock.clone().read_owned());
     assert!(lock.try_read().is_err());
     drop(early);
-    assert!(poll(&mut late).is_pending());
-    let Poll::Ready(mut guard) = poll(&mut writer) else { panic!("it was its turn") };
+    assert!(poll_once(&mut late).is_pending());
+    let Poll::Ready(mut guard) = poll_once(&mut writer) else { panic!("it was its turn") };
     *guard = 1;
     // Waiting readers are admitted as soon as the guard only reads.
     let reader = guard.downgrade();
-    let Poll::Ready(late) = poll(&mut late) else { panic!("it may read") };
+    let Poll::Ready(late) = poll_once(&mut late) else { panic!("it may read") };
     assert_eq!((*reader, *late), (1, 1));
 }
 
@@ -136,7 +135,7 @@ fn a_closed_semaphore_refuses_queued_waiters_and_takes_permits_back() {
     let permit = semaphore.clone().try_acquire_owned().unwrap();
     let mut waiting = in_line(semaphore.clone().acquire_owned());
     semaphore.close();
-    let Poll::Ready(Err(error)) = poll(&mut waiting) else { panic!("it was closed") };
+    let Poll::Ready(Err(error)) = poll_once(&mut waiting) else { panic!("it was closed") };
     assert_eq!(error.to_string(), "semaphore closed");
     drop(permit);
     assert_eq!(semaphore.available_permits(), 1);
@@ -146,8 +145,8 @@ fn a_closed_semaphore_refuses_queued_waiters_and_takes_permits_back() {
 
 #[test]
 fn locks_take_budget() {
-    let _watch = watch::begin();
-    let rt = make::one_thread();
+    let _watch = watchdog::start();
+    let rt = runtimes::one_thread();
     let over = Arc::new(AtomicBool::new(false));
     let (mutex, lock, semaphore) = (Mutex::new(0u64), RwLock::new(0u64), Semaphore::new(1));
     rt.block_on(async {
@@ -174,25 +173,25 @@ fn locks_take_budget() {
 
 /// Polls like a task that has no budget left.
 async fn poll_without_budget<T>(waiting: &mut Waiting<T>) -> Poll<T> {
-    while poll(&mut (Box::pin(blitz_io::task::consume_budget()) as Waiting<()>)).is_ready() {}
-    poll(waiting)
+    while poll_once(&mut (Box::pin(blitz_io::task::consume_budget()) as Waiting<()>)).is_ready() {}
+    poll_once(waiting)
 }
 
 #[test]
 fn a_task_without_budget_enters_the_wait_queue_and_takes_no_free_lock() {
     let mutex = Arc::new(Mutex::new(0));
-    make::one_thread().block_on(async {
+    runtimes::one_thread().block_on(async {
         let mut free: Waiting<_> = Box::pin(mutex.clone().lock_owned());
         assert!(poll_without_budget(&mut free).await.is_pending());
-        let guard = mutex.try_lock().expect("nobody needs it now");
+        let guard = mutex.try_lock().expect("no task holds it");
         let mut first: Waiting<_> = Box::pin(mutex.clone().lock_owned());
         assert!(poll_without_budget(&mut first).await.is_pending());
         let mut second = in_line(mutex.clone().lock_owned());
         drop(guard);
-        assert!(poll(&mut second).is_pending(), "it was overtaken");
+        assert!(poll_once(&mut second).is_pending(), "it was overtaken");
         drop((free, first));
         blitz_io::task::yield_now().await;
-        assert!(poll(&mut second).is_ready());
+        assert!(poll_once(&mut second).is_ready());
     });
 }
 
@@ -290,7 +289,7 @@ fn a_value_is_dropped_once() {
 fn impossible_permit_counts_panic_at_the_callers_line() {
     let too_many = Semaphore::MAX_PERMITS + 1;
     let full = Semaphore::new(Semaphore::MAX_PERMITS);
-    let of = |caught: crate::caught::Caught, text: &str, line: u32| {
+    let of = |caught: crate::support::caught_panic::Caught, text: &str, line: u32| {
         assert!(caught.message.starts_with(text), "{}", caught.message);
         assert_eq!((caught.file.as_str(), caught.line), (file!(), line));
     };
@@ -329,7 +328,7 @@ fn permits_of_two_semaphores_are_not_merged_and_return_to_their_own() {
 
 #[test]
 fn blocking_inside_async_code_is_refused_where_it_was_called() {
-    let rt = make::one_thread();
+    let rt = runtimes::one_thread();
     let (mutex, lock) = (Arc::new(Mutex::new(1)), RwLock::new(1));
     let semaphore = Arc::new(Semaphore::new(1));
     let text = "Cannot block the current thread from within a runtime";
@@ -352,7 +351,7 @@ fn blocking_inside_async_code_is_refused_where_it_was_called() {
 
 #[test]
 fn a_thread_that_blocks_is_served_in_its_turn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mutex = Arc::new(Mutex::new(0));
     let guard = mutex.clone().blocking_lock_owned();
     let thread = std::thread::spawn({
@@ -366,8 +365,8 @@ fn a_thread_that_blocks_is_served_in_its_turn() {
 
 #[test]
 fn many_tasks_exclude_each_other() {
-    let _watch = watch::begin();
-    for rt in make::all_kinds() {
+    let _watch = watchdog::start();
+    for rt in runtimes::all_kinds() {
         let (mutex, lock) = (Arc::new(Mutex::new(0)), Arc::new(RwLock::with_max_readers(0, 3)));
         let (semaphore, inside) = (Arc::new(Semaphore::new(3)), Arc::new(AtomicUsize::new(0)));
         let tasks: Vec<_> = (0..50)
@@ -391,7 +390,7 @@ fn many_tasks_exclude_each_other() {
                         };
                         let seen = *reader;
                         blitz_io::task::yield_now().await;
-                        assert_eq!(*reader, seen, "somebody wrote");
+                        assert_eq!(*reader, seen, "a writer came in between");
                         drop(reader);
                         let _permit = semaphore.acquire().await.unwrap();
                         assert!(inside.fetch_add(1, Relaxed) < 3);
@@ -520,11 +519,11 @@ mod held {
     use blitz_io::task;
 
     use super::*;
-    use crate::{gate::Gate, make::workers};
+    use crate::support::{gate::Gate, runtimes::workers};
 
     #[test]
     fn a_dump_of_a_deadlock_names_both_holders_and_where() {
-        let _watch = watch::begin();
+        let _watch = watchdog::start();
         let rt = workers(2);
         let (a, b) = (Arc::new(Mutex::new("a")), Arc::new(RwLock::new("b")));
         let gate = Gate::new();
@@ -546,10 +545,10 @@ mod held {
             }
         });
         let second_line = line!() - 5;
-        watch::until(|| gate.waiting() == 2);
+        watchdog::until(|| gate.waiting() == 2);
         gate.open();
         let mut text = String::new();
-        watch::until(|| {
+        watchdog::until(|| {
             let dump = rt.handle().dump_now();
             text = dump.to_string();
             let told = |waits: task::Id, line: u32, holds: task::Id, held_line: u32| {
@@ -626,7 +625,7 @@ mod held {
 
     #[test]
     fn a_task_that_gave_up_waits_for_no_lock() {
-        let _watch = watch::begin();
+        let _watch = watchdog::start();
         let rt = workers(1);
         let mutex = Arc::new(Mutex::new(1));
         let guard = mutex.try_lock().unwrap();
@@ -644,7 +643,7 @@ mod held {
                 gate.opened().await;
             }
         });
-        watch::until(|| gate.waiting() == 1);
+        watchdog::until(|| gate.waiting() == 1);
         let dump = crate::runtime::dump::whole(rt.handle());
         let found = dump.tasks().iter().find(|found| found.id() == task.id()).unwrap();
         assert!(found.trace().lock_requested_at().is_none());

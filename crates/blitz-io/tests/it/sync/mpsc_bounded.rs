@@ -1,4 +1,4 @@
-//! The bounded mpsc channel: order, capacity, permits, closing, weak senders, counts.
+//! Tests the bounded mpsc channel: order, capacity, permits, closing, weak senders, counts.
 
 use std::task::{Context, Poll, Waker};
 
@@ -7,10 +7,10 @@ use blitz_io::sync::mpsc::{
     error::{SendError, SendTimeoutError, TryRecvError, TrySendError},
 };
 
-use crate::{
-    caught::panic_of,
-    polled::{by_hand, now, waiting},
-    tally::Tally,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
+    manual_poll::{by_hand, now, waiting},
 };
 
 #[test]

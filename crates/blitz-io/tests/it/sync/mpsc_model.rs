@@ -1,4 +1,4 @@
-//! Random operations on both mpsc channels, compared with a model.
+//! Compares random operations on both mpsc channels with a model.
 //!
 //! The model is a queue, the free capacity, and a wait queue of senders that wait for capacity.
 
@@ -10,7 +10,7 @@ use blitz_io::sync::mpsc::{
 };
 use proptest::prelude::*;
 
-use crate::polled::{Polled, by_hand, once};
+use crate::support::manual_poll::{Polled, by_hand, once};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -1,4 +1,4 @@
-//! The unbounded mpsc channel.
+//! Tests the unbounded mpsc channel.
 
 use std::task::{Context, Poll, Waker};
 
@@ -7,9 +7,9 @@ use blitz_io::sync::mpsc::{
     error::{SendError, TryRecvError},
 };
 
-use crate::{
-    polled::{by_hand, now, waiting},
-    tally::Tally,
+use crate::support::{
+    drop_tally::Tally,
+    manual_poll::{by_hand, now, waiting},
 };
 
 #[test]

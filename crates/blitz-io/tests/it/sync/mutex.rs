@@ -1,13 +1,13 @@
-//! `Mutex`: mutual exclusion, first come first served, owned and mapped guards.
+//! Tests `Mutex`: mutual exclusion, first come first served, owned and mapped guards.
 
 use std::sync::Arc;
 
 use blitz_io::sync::{MappedMutexGuard, Mutex, MutexGuard, OwnedMutexGuard};
 
-use crate::{
-    caught::panic_of,
-    polled::{by_hand, now, waiting},
-    tally::Tally,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
+    manual_poll::{by_hand, now, waiting},
 };
 
 #[test]

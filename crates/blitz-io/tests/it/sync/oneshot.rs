@@ -1,4 +1,4 @@
-//! The oneshot channel.
+//! Tests the oneshot channel.
 
 use std::{
     future::Future,
@@ -10,10 +10,10 @@ use blitz_io::sync::oneshot::{
     error::{RecvError, TryRecvError},
 };
 
-use crate::{
-    caught::panic_of,
-    polled::{by_hand, now, waiting},
-    tally::Tally,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
+    manual_poll::{by_hand, now, waiting},
 };
 
 #[test]

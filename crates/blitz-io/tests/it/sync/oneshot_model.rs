@@ -1,4 +1,4 @@
-//! Random operations on a oneshot channel, compared with a model.
+//! Compares random operations on a oneshot channel with a model.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use std::{
 use blitz_io::sync::oneshot::{self, Receiver, Sender, error::TryRecvError};
 use proptest::prelude::*;
 
-use crate::tally::{Tally, Token};
+use crate::support::drop_tally::{Tally, Token};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

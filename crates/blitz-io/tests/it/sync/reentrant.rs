@@ -1,4 +1,4 @@
-//! Wakers and values that use the primitive from which they are called.
+//! Tests wakers and values that use the primitive from which they are called.
 //!
 //! A waker may do anything when it is woken or dropped, and so may a value when it is dropped, so
 //! the primitive must hold no lock meanwhile that they need. A deadlock ends the test through
@@ -18,10 +18,10 @@ use blitz_io::sync::{
     oneshot, watch as watching,
 };
 
-use crate::{
-    polled::{Polled, by_hand, now},
-    sync::acting_waker::{on_drop, on_wake},
-    watch,
+use crate::support::{
+    manual_poll::{Polled, by_hand, now},
+    wakers::{on_drop, on_wake},
+    watchdog,
 };
 
 /// A count of how often an action ran.
@@ -75,7 +75,7 @@ fn waits<F: Future>(future: F, waker: &Waker) -> Polled<F> {
 
 #[test]
 fn a_waker_of_a_semaphore_may_use_the_semaphore() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (semaphore, times) = (Arc::new(Semaphore::new(0)), Times::default());
     let same = semaphore.clone();
     let waker = on_wake(times.of(move || {
@@ -94,7 +94,7 @@ fn a_waker_of_a_semaphore_may_use_the_semaphore() {
 
 #[test]
 fn a_waker_that_is_replaced_or_dropped_may_use_the_semaphore() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (semaphore, times) = (Arc::new(Semaphore::new(0)), Times::default());
     let acting = || {
         let same = semaphore.clone();
@@ -123,7 +123,7 @@ fn a_waker_that_is_replaced_or_dropped_may_use_the_semaphore() {
 
 #[test]
 fn a_waker_of_a_mutex_may_use_the_mutex() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (mutex, times) = (Arc::new(Mutex::new(0)), Times::default());
     let guard = mutex.clone().try_lock_owned().unwrap();
     let same = mutex.clone();
@@ -146,7 +146,7 @@ fn a_waker_of_a_mutex_may_use_the_mutex() {
 
 #[test]
 fn a_waker_of_an_rwlock_may_use_the_lock() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (lock, times) = (Arc::new(RwLock::new(0)), Times::default());
     let guard = lock.clone().try_write_owned().unwrap();
     let acting = || {
@@ -171,14 +171,17 @@ fn a_waker_of_an_rwlock_may_use_the_lock() {
 
 #[test]
 fn a_waker_may_drop_other_waiters_of_the_same_wait_queue() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (semaphore, times) = (Arc::new(Semaphore::new(0)), Times::default());
     let others = Arc::new(StdMutex::new(Vec::new()));
     let theirs = others.clone();
     let waker = on_wake(times.of(move || drop(std::mem::take(&mut *theirs.lock().unwrap()))));
     let first = waits(semaphore.clone().acquire_owned(), &waker);
     for _ in 0..5 {
-        others.lock().unwrap().push(crate::polled::waiting(semaphore.clone().acquire_owned()));
+        others
+            .lock()
+            .unwrap()
+            .push(crate::support::manual_poll::waiting(semaphore.clone().acquire_owned()));
     }
     semaphore.add_permits(3);
     times.assert(1);
@@ -188,7 +191,7 @@ fn a_waker_may_drop_other_waiters_of_the_same_wait_queue() {
 
 #[test]
 fn a_waker_of_a_notify_may_use_the_notify() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (notify, times) = (Arc::new(Notify::new()), Times::default());
     let acting = || {
         let same = notify.clone();
@@ -196,7 +199,7 @@ fn a_waker_of_a_notify_may_use_the_notify() {
             same.notify_waiters();
             same.notify_one();
             let _ = by_hand(same.notified()).poll();
-            drop(crate::polled::waiting(same.notified()));
+            drop(crate::support::manual_poll::waiting(same.notified()));
         }))
     };
     let waiters: Vec<_> = (0..40).map(|_| waits(notify.notified(), &acting())).collect();
@@ -222,14 +225,17 @@ fn a_waker_of_a_notify_may_use_the_notify() {
 
 #[test]
 fn a_waker_woken_by_notify_waiters_may_drop_the_others() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (notify, times) = (Arc::new(Notify::new()), Times::default());
     let others = Arc::new(StdMutex::new(Vec::new()));
     let theirs = others.clone();
     let waker = on_wake(times.of(move || drop(std::mem::take(&mut *theirs.lock().unwrap()))));
     let first = waits(notify.clone().notified_owned(), &waker);
     for _ in 0..100 {
-        others.lock().unwrap().push(crate::polled::waiting(notify.clone().notified_owned()));
+        others
+            .lock()
+            .unwrap()
+            .push(crate::support::manual_poll::waiting(notify.clone().notified_owned()));
     }
     notify.notify_waiters();
     times.assert(1);
@@ -238,9 +244,9 @@ fn a_waker_woken_by_notify_waiters_may_drop_the_others() {
 
 #[test]
 fn a_waker_of_a_cell_may_use_the_cell() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (cell, times) = (Arc::new(OnceCell::new()), Times::default());
-    let busy = crate::polled::waiting(cell.get_or_init(std::future::pending::<u8>));
+    let busy = crate::support::manual_poll::waiting(cell.get_or_init(std::future::pending::<u8>));
     let same = cell.clone();
     let waker = on_wake(times.of(move || {
         let _ = (same.set(5), same.get().copied(), format!("{same:?}"));
@@ -253,7 +259,7 @@ fn a_waker_of_a_cell_may_use_the_cell() {
 
 #[test]
 fn a_waker_of_a_set_once_may_use_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (once, times) = (Arc::new(SetOnce::new()), Times::default());
     let same = once.clone();
     let waker = on_wake(times.of(move || {
@@ -269,7 +275,7 @@ fn a_waker_of_a_set_once_may_use_it() {
 
 #[test]
 fn a_waker_of_a_token_may_use_the_token() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (token, times) = (CancellationToken::new(), Times::default());
     let child = token.child_token();
     let (same, kin) = (token.clone(), child.clone());
@@ -296,7 +302,7 @@ fn a_waker_of_a_token_may_use_the_token() {
 
 #[test]
 fn a_waker_of_a_receiver_may_use_the_channel() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, mut rx) = mpsc::channel(4);
     let same = tx.clone();
@@ -323,7 +329,7 @@ fn a_waker_of_a_receiver_may_use_the_channel() {
 
 #[test]
 fn a_waker_of_a_receiver_may_drop_the_receiver_or_the_last_sender() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, rx) = mpsc::channel(4);
     let receiver = Arc::new(StdMutex::new(Some(rx)));
@@ -349,7 +355,7 @@ fn a_waker_of_a_receiver_may_drop_the_receiver_or_the_last_sender() {
 
 #[test]
 fn a_waker_of_a_sender_may_use_the_channel() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, mut rx) = mpsc::channel(1);
     tx.try_send(0).unwrap();
@@ -373,7 +379,7 @@ fn a_waker_of_a_sender_may_use_the_channel() {
 
 #[test]
 fn a_waker_that_goes_with_its_wait_may_use_the_channel() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, mut rx) = mpsc::channel(1);
     let same = tx.clone();
@@ -398,7 +404,7 @@ fn a_waker_that_goes_with_its_wait_may_use_the_channel() {
 
 #[test]
 fn a_message_may_use_its_channel_in_its_drop() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     // Messages that are dropped with the receiver.
     let (tx, rx) = mpsc::channel(4);
@@ -427,7 +433,7 @@ fn a_message_may_use_its_channel_in_its_drop() {
 
 #[test]
 fn a_message_that_holds_its_own_receiver_may_be_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     // A oneshot value that owns the sender of another channel, whose receiver waits.
     let (tx, rx) = oneshot::channel();
@@ -446,7 +452,7 @@ fn a_message_that_holds_its_own_receiver_may_be_dropped() {
 
 #[test]
 fn a_waker_of_a_oneshot_may_drop_either_half() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, rx) = oneshot::channel();
     let receiver = Arc::new(StdMutex::new(Some(Box::pin(rx))));
@@ -470,7 +476,7 @@ fn a_waker_of_a_oneshot_may_drop_either_half() {
 
 #[test]
 fn a_oneshot_value_may_use_another_channel_in_its_drop() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, rx) = oneshot::channel();
     let (other, mut end) = mpsc::channel(1);
@@ -482,7 +488,7 @@ fn a_oneshot_value_may_use_another_channel_in_its_drop() {
 
 #[test]
 fn a_waker_of_a_broadcast_may_use_the_channel() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, mut rx) = broadcast::channel(8);
     let same = tx.clone();
@@ -490,7 +496,7 @@ fn a_waker_of_a_broadcast_may_use_the_channel() {
         assert!(same.send(2).is_ok());
         let mut new = same.subscribe();
         assert!(new.try_recv().is_err());
-        drop(crate::polled::waiting(new.recv()));
+        drop(crate::support::manual_poll::waiting(new.recv()));
         let _ = (same.len(), same.receiver_count(), format!("{same:?}"));
     }));
     let recv = waits(rx.recv(), &waker);
@@ -509,7 +515,7 @@ fn a_waker_of_a_broadcast_may_use_the_channel() {
 
 #[test]
 fn a_waker_of_a_watch_may_use_the_channel() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, mut rx) = watching::channel(0);
     let same = tx.clone();
@@ -542,7 +548,7 @@ fn a_waker_of_a_watch_may_use_the_channel() {
 
 #[test]
 fn a_watched_value_that_is_replaced_may_use_the_channel_when_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let times = Times::default();
     let (tx, rx) = watching::channel(Acts::quiet());
     let (same, reader) = (tx.clone(), rx.clone());

@@ -1,4 +1,4 @@
-//! `RwLock`: many readers or one writer, no overtaking, all kinds of guards.
+//! Tests `RwLock`: many readers or one writer, no overtaking, all kinds of guards.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use blitz_io::sync::{
     RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
 };
 
-use crate::{
-    caught::panic_of,
-    polled::{now, waiting},
-    tally::Tally,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
+    manual_poll::{now, waiting},
 };
 
 #[test]

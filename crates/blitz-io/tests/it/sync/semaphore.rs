@@ -1,12 +1,13 @@
-//! `Semaphore`: permits, first come first served, closing, many permits, owned and forgotten ones.
+//! Tests `Semaphore`: permits, first come first served, closing, many permits, owned and forgotten
+//! ones.
 
 use std::sync::Arc;
 
 use blitz_io::sync::{AcquireError, Semaphore, TryAcquireError};
 
-use crate::{
-    caught::panic_of,
-    polled::{by_hand, now, waiting},
+use crate::support::{
+    caught_panic::panic_of,
+    manual_poll::{by_hand, now, waiting},
 };
 
 #[test]

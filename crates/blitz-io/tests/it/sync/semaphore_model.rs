@@ -1,4 +1,4 @@
-//! Random operations on a `Semaphore`, compared with a model.
+//! Compares random operations on a `Semaphore` with a model.
 //!
 //! The model is a count and a wait queue, with the permits that each waiter has so far. Permits go
 //! to the first waiter, as far as they suffice, before any other.
@@ -8,7 +8,7 @@ use std::{collections::VecDeque, future::Future};
 use blitz_io::sync::{AcquireError, Semaphore, SemaphorePermit, TryAcquireError};
 use proptest::prelude::*;
 
-use crate::polled::{Polled, by_hand};
+use crate::support::manual_poll::{Polled, by_hand};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -1,4 +1,4 @@
-//! Every function and method of `tokio::sync`, with Tokio's signature.
+//! Checks that every function and method of `tokio::sync` exists in `sync` with Tokio's signature.
 //!
 //! There is nothing to run: a function that is missing, or that has other arguments or another
 //! result, does not compile. A function that is `async` in Tokio may be a plain function here; only

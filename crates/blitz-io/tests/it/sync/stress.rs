@@ -1,4 +1,4 @@
-//! Many tasks on many threads: every message, permit and turn is seen exactly once.
+//! Runs many tasks on many threads: every message, permit and turn is seen exactly once.
 //!
 //! The short runs are part of the suite. The long ones are the same with more turns.
 
@@ -18,7 +18,7 @@ use blitz_io::{
     task::{JoinHandle, yield_now},
 };
 
-use crate::{make::workers, polled::once, tally::Tally, watch};
+use crate::support::{drop_tally::Tally, manual_poll::once, runtimes::workers, watchdog};
 
 /// The turns of a short run: a debug build on two busy cores does any of these in a second.
 const SHORT: usize = 2_000;
@@ -32,14 +32,14 @@ macro_rules! short_and_long {
     ($($short:ident, $long:ident: $run:path;)+) => { $(
         #[test]
         fn $short() {
-            let _watch = watch::begin();
+            let _watch = watchdog::start();
             $run(SHORT);
         }
 
         #[test]
         #[ignore = "long: cargo xtask stress"]
         fn $long() {
-            let _watch = watch::begin_for(LONG_LIMIT);
+            let _watch = watchdog::start_for(LONG_LIMIT);
             $run(LONG);
         }
     )+ };
@@ -291,7 +291,7 @@ fn rwlock(turns: usize) {
         })
         .collect();
     all(&rt, tasks);
-    let guard = pair.try_write().expect("nobody holds it");
+    let guard = pair.try_write().expect("no task holds it");
     assert_eq!(guard.0, guard.1);
 }
 

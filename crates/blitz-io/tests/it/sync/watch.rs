@@ -1,14 +1,14 @@
-//! The watch channel: the latest value, and whether a receiver has seen it.
+//! Tests the watch channel: the latest value, and whether a receiver has seen it.
 
 use blitz_io::sync::watch::{
     self,
     error::{RecvError, SendError},
 };
 
-use crate::{
-    caught::panic_of,
-    polled::{by_hand, now, waiting},
-    tally::Tally,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
+    manual_poll::{by_hand, now, waiting},
 };
 
 #[test]

@@ -1,4 +1,4 @@
-//! Random operations on a watch channel, compared with a model.
+//! Compares random operations on a watch channel with a model.
 //!
 //! The model numbers the changes; a receiver knows the number of the last it has seen.
 
@@ -7,7 +7,7 @@ use std::task::Poll;
 use blitz_io::sync::watch::{self, Receiver, Sender};
 use proptest::prelude::*;
 
-use crate::polled::{by_hand, once};
+use crate::support::manual_poll::{by_hand, once};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

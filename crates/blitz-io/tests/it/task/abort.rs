@@ -1,4 +1,4 @@
-//! Aborts, in every state of a task.
+//! Tests aborts in every state of a task.
 
 use std::{
     future::pending,
@@ -7,11 +7,11 @@ use std::{
 
 use blitz_io::task::{self, AbortHandle, JoinHandle};
 
-use crate::{
+use crate::support::{
+    drop_tally::{Tally, Token},
     gate::Gate,
-    make::{all_kinds, one_thread, run_until, workers, workers_and_threads},
-    tally::{Tally, Token},
-    watch,
+    runtimes::{all_kinds, one_thread, run_until, workers, workers_and_threads},
+    watchdog,
 };
 
 /// Holds `token` and never completes.
@@ -22,7 +22,7 @@ async fn hold(token: Token) {
 
 #[test]
 fn aborted_before_its_first_poll_a_future_is_never_polled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let tally = Tally::new();
     let token = tally.token();
@@ -31,7 +31,7 @@ fn aborted_before_its_first_poll_a_future_is_never_polled() {
         unreachable!("polled after its abort");
     });
     task.abort();
-    assert!(!task.is_finished(), "nobody has dropped its future yet");
+    assert!(!task.is_finished(), "its future is not dropped yet");
     assert_eq!(tally.dropped(), 0, "the one who aborts does not drop it");
     let error: task::JoinError = rt.block_on(task).unwrap_err();
     assert!(error.is_cancelled());
@@ -40,7 +40,7 @@ fn aborted_before_its_first_poll_a_future_is_never_polled() {
 
 #[test]
 fn aborted_before_its_first_poll_behind_a_busy_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(1);
     let (gate, tally) = (Gate::new(), Tally::new());
     let busy = {
@@ -63,7 +63,7 @@ fn aborted_before_its_first_poll_behind_a_busy_worker() {
 
 #[test]
 fn aborted_while_it_waits() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (gate, tally) = (Gate::new(), Tally::new());
         let (opened, token) = (gate.opened(), tally.token());
@@ -100,7 +100,7 @@ fn running<F: Future<Output = u32> + Send + 'static>(
 
 #[test]
 fn aborted_inside_a_poll_it_ends_at_the_next_await() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(1);
     let (gate, tally) = (Gate::new(), Tally::new());
     let token = tally.token();
@@ -118,7 +118,7 @@ fn aborted_inside_a_poll_it_ends_at_the_next_await() {
 
 #[test]
 fn aborted_inside_its_last_poll_it_completes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let task = running(&rt, &gate, async { 7 });
@@ -129,7 +129,7 @@ fn aborted_inside_its_last_poll_it_completes() {
 
 #[test]
 fn aborted_inside_a_poll_that_yields() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let task = running(&rt, &gate, async {
@@ -143,7 +143,7 @@ fn aborted_inside_a_poll_that_yields() {
 
 #[test]
 fn aborted_inside_a_poll_that_panics_it_carries_the_panic() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let task = running(&rt, &gate, async { panic!("boom") });
@@ -154,7 +154,7 @@ fn aborted_inside_a_poll_that_panics_it_carries_the_panic() {
 
 #[test]
 fn aborted_after_completion_the_output_stays() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let task = rt.spawn(async { 3 });
         let abort = task.abort_handle();
@@ -186,7 +186,7 @@ where
 
 #[test]
 fn a_task_that_aborts_itself_ends_at_its_next_await() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();
@@ -209,7 +209,7 @@ fn a_task_that_aborts_itself_ends_at_its_next_await() {
 
 #[test]
 fn aborting_twice_is_aborting_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let task = rt.spawn(hold(tally.token()));
@@ -226,7 +226,7 @@ fn aborting_twice_is_aborting_once() {
 
 #[test]
 fn aborts_from_many_threads_at_once_end_a_task_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(2);
     for _ in 0..200 {
         let tally = Tally::new();
@@ -250,7 +250,7 @@ fn aborts_from_many_threads_at_once_end_a_task_once() {
 
 #[test]
 fn an_aborted_future_is_dropped_by_its_runtime_and_never_by_the_aborting_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(2);
     let (other, _) = workers_and_threads(1);
     let tally = Tally::new();
@@ -271,7 +271,7 @@ fn an_aborted_future_is_dropped_by_its_runtime_and_never_by_the_aborting_thread(
 
 #[test]
 fn a_task_that_was_aborted_has_finished_only_when_its_future_is_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct Slow(Arc<Gate>, Arc<Gate>);
     impl Drop for Slow {
         fn drop(&mut self) {
@@ -290,13 +290,13 @@ fn a_task_that_was_aborted_has_finished_only_when_its_future_is_dropped() {
     dropping.block();
     assert!(!task.is_finished() && !task.abort_handle().is_finished());
     go_on.open();
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     assert!(rt.block_on(task).unwrap_err().is_cancelled());
 }
 
 #[test]
 fn an_abort_handle_outlives_the_join_handle_and_still_aborts() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(1);
     let tally = Tally::new();
     let task = rt.spawn(hold(tally.token()));
@@ -304,18 +304,18 @@ fn an_abort_handle_outlives_the_join_handle_and_still_aborts() {
     drop(task);
     assert!(!abort.is_finished());
     abort.abort();
-    watch::until(|| abort.is_finished());
+    watchdog::until(|| abort.is_finished());
     assert_eq!(tally.dropped_on(), threads);
 }
 
 #[test]
 fn dropping_an_abort_handle_does_nothing_to_the_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let task = rt.spawn(gate.opened());
     drop(task.abort_handle());
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     gate.open();
     rt.block_on(task).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Spawns that report pressure, and spawns that are bounded.
+//! Tests spawns that report pressure, and spawns that are bounded.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    task::{Context, Poll, Waker},
 };
 
 use blitz_io::{
@@ -15,12 +14,13 @@ use blitz_io::{
     task::{self, Pressure, Rejected, Rejection},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::{Tally, Token},
     gate::Gate,
-    make::{on_every_worker, run_until},
-    tally::{Tally, Token},
-    watch,
+    manual_poll::poll_once,
+    runtimes::{on_every_worker, run_until},
+    watchdog,
 };
 
 fn bounded(builder: &mut Builder, tasks: usize) -> Runtime {
@@ -42,10 +42,6 @@ async fn hold(token: Token) {
     token.keep();
 }
 
-fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
 /// Returns the number of free places, by taking all of them.
 fn free_places(rt: &Runtime) -> usize {
     let taken: Vec<_> = std::iter::from_fn(|| rt.try_spawn_bounded(pending::<()>()).ok()).collect();
@@ -61,7 +57,7 @@ fn free_places(rt: &Runtime) -> usize {
 
 #[test]
 fn the_report_is_exact_while_no_task_runs() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().backpressure_threshold(3).build().unwrap();
     let tally = Tally::new();
     let mut reports = Vec::new();
@@ -90,7 +86,7 @@ fn the_report_is_exact_while_no_task_runs() {
 
 #[test]
 fn the_report_is_exact_inside_a_current_thread_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().backpressure_threshold(2).build().unwrap();
     rt.block_on(async {
         let reports: Vec<_> =
@@ -102,7 +98,7 @@ fn the_report_is_exact_inside_a_current_thread_runtime() {
 
 #[test]
 fn the_threshold_counts_for_each_worker_and_what_waits_behind_busy_ones() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .preemption(Preemption::disabled())
@@ -117,7 +113,7 @@ fn the_threshold_counts_for_each_worker_and_what_waits_behind_busy_ones() {
             gate.block();
         });
     }
-    watch::until(|| inside.load(Relaxed) == 2);
+    watchdog::until(|| inside.load(Relaxed) == 2);
     let spawned: Vec<_> = (0..10).map(|_| rt.spawn_reporting(async {})).collect();
     let reports: Vec<_> =
         spawned.iter().map(|spawned| spawned.as_ref().map(|it| it.1).ok()).collect();
@@ -131,7 +127,7 @@ fn the_threshold_counts_for_each_worker_and_what_waits_behind_busy_ones() {
 
 #[test]
 fn without_a_threshold_the_pressure_is_low() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().build().unwrap();
     for _ in 0..10_000 {
         assert_eq!(rt.spawn_reporting(async {}).unwrap().1, Pressure::Low);
@@ -140,7 +136,7 @@ fn without_a_threshold_the_pressure_is_low() {
 
 #[test]
 fn a_runtime_that_is_gone_rejects_and_gives_the_future_back() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds(1) {
         let handle = rt.handle().clone();
         drop(rt);
@@ -163,7 +159,7 @@ fn a_runtime_that_is_gone_rejects_and_gives_the_future_back() {
 
 #[test]
 fn never_more_bounded_tasks_live_than_allowed() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds(3) {
         let (alive, most, done) =
             (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Tally::new());
@@ -195,7 +191,7 @@ fn never_more_bounded_tasks_live_than_allowed() {
             let done = done.clone();
             move || done.dropped() == 400
         });
-        watch::until(|| {
+        watchdog::until(|| {
             run_until(&rt, || true);
             free_places(&rt) == 3
         });
@@ -204,7 +200,7 @@ fn never_more_bounded_tasks_live_than_allowed() {
 
 #[test]
 fn every_end_of_a_task_gives_its_place_back() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds(2) {
         let done = rt.try_spawn_bounded(async { 7 }).unwrap();
         assert_eq!(rt.block_on(done).unwrap(), 7);
@@ -218,7 +214,7 @@ fn every_end_of_a_task_gives_its_place_back() {
         assert!(rt.try_spawn_bounded(async {}).is_ok());
         aborted.abort();
         assert!(rt.block_on(aborted).unwrap_err().is_cancelled());
-        watch::until(|| free_places(&rt) == 2);
+        watchdog::until(|| free_places(&rt) == 2);
 
         struct Bomb;
         impl Drop for Bomb {
@@ -241,7 +237,7 @@ fn every_end_of_a_task_gives_its_place_back() {
 
 #[test]
 fn a_place_is_free_only_after_the_future_was_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = bounded(&mut Builder::new_current_thread(), 1);
     struct Last(Arc<AtomicUsize>, blitz_io::runtime::Handle);
     impl Drop for Last {
@@ -269,14 +265,14 @@ fn a_place_is_free_only_after_the_future_was_dropped() {
 
 #[test]
 fn waiting_spawns_are_admitted_in_order_and_a_try_does_not_overtake() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = bounded(&mut Builder::new_current_thread(), 1);
     let gate = Gate::new();
     let first = rt.try_spawn_bounded(gate.opened()).unwrap();
     let mut second = pin!(rt.spawn_bounded(async { 2 }));
     let mut third = pin!(rt.spawn_bounded(async { 3 }));
-    assert!(poll_once(second.as_mut()).is_pending());
-    assert!(poll_once(third.as_mut()).is_pending());
+    assert!(poll_once(&mut second).is_pending());
+    assert!(poll_once(&mut third).is_pending());
     gate.open();
     rt.block_on(first).unwrap();
     assert_eq!(
@@ -284,7 +280,7 @@ fn waiting_spawns_are_admitted_in_order_and_a_try_does_not_overtake() {
         Rejection::Full,
         "the place is the second one's"
     );
-    assert!(poll_once(third.as_mut()).is_pending());
+    assert!(poll_once(&mut third).is_pending());
     let second = rt.block_on(second).unwrap();
     assert_eq!(rt.block_on(second).unwrap(), 2);
     let third = rt.block_on(third).unwrap();
@@ -293,20 +289,20 @@ fn waiting_spawns_are_admitted_in_order_and_a_try_does_not_overtake() {
 
 #[test]
 fn a_waiting_spawn_that_is_dropped_passes_its_place_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = bounded(&mut Builder::new_current_thread(), 1);
     let (gate, tally) = (Gate::new(), Tally::new());
     let first = rt.try_spawn_bounded(gate.opened()).unwrap();
     let mut dropped_in_line = Box::pin(rt.spawn_bounded(hold(tally.token())));
     let mut dropped_when_served = Box::pin(rt.spawn_bounded(hold(tally.token())));
     let mut last = Box::pin(rt.spawn_bounded(async { 5 }));
-    assert!(poll_once(dropped_in_line.as_mut()).is_pending());
-    assert!(poll_once(dropped_when_served.as_mut()).is_pending());
-    assert!(poll_once(last.as_mut()).is_pending());
+    assert!(poll_once(&mut dropped_in_line).is_pending());
+    assert!(poll_once(&mut dropped_when_served).is_pending());
+    assert!(poll_once(&mut last).is_pending());
     drop(dropped_in_line);
     gate.open();
     rt.block_on(first).unwrap();
-    assert!(poll_once(last.as_mut()).is_pending(), "it is not its turn");
+    assert!(poll_once(&mut last).is_pending(), "it is not its turn");
     drop(dropped_when_served);
     tally.assert_all_dropped(2);
     let last = rt.block_on(last).unwrap();
@@ -316,7 +312,7 @@ fn a_waiting_spawn_that_is_dropped_passes_its_place_on() {
 
 #[test]
 fn a_spawn_that_was_never_polled_waits_for_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = bounded(&mut Builder::new_current_thread(), 1);
     let tally = Tally::new();
     drop(rt.spawn_bounded(hold(tally.token())));
@@ -326,13 +322,13 @@ fn a_spawn_that_was_never_polled_waits_for_nothing() {
 
 #[test]
 fn shutdown_fails_waiting_spawns_and_drops_live_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds(1) {
         let tally = Tally::new();
         let alive = rt.try_spawn_bounded(hold(tally.token())).unwrap();
         let outside = Builder::new_current_thread().build().unwrap();
         let mut waiting = Box::pin(rt.spawn_bounded(hold(tally.token())));
-        assert!(poll_once(waiting.as_mut()).is_pending());
+        assert!(poll_once(&mut waiting).is_pending());
         // A thread that sleeps in the wait is woken too, not only a future that is polled again.
         let handle = rt.handle().clone();
         let (asleep, token) = (Gate::new(), tally.token());
@@ -360,7 +356,7 @@ fn shutdown_fails_waiting_spawns_and_drops_live_tasks() {
 
 #[test]
 fn plain_spawns_are_outside_of_the_bound() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = bounded(Builder::new_multi_thread().worker_threads(2), 1);
     let _held = rt.try_spawn_bounded(pending::<()>()).unwrap();
     assert_eq!(rt.block_on(rt.spawn(async { 1 })).unwrap(), 1);
@@ -370,7 +366,7 @@ fn plain_spawns_are_outside_of_the_bound() {
 
 #[test]
 fn without_a_limit_no_spawn_waits() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().build().unwrap();
     let tasks: Vec<_> =
         (0..10_000).map(|n| rt.try_spawn_bounded(async move { n }).expect("no limit")).collect();
@@ -381,7 +377,7 @@ fn without_a_limit_no_spawn_waits() {
 
 #[test]
 fn a_large_future_is_bounded_as_a_small_one() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = bounded(&mut Builder::new_current_thread(), 1);
     let large = [7u8; 64 * 1024];
     let task = rt.try_spawn_bounded(async move { large.iter().map(|&it| u64::from(it)).sum() });

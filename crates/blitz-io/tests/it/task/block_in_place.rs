@@ -1,4 +1,5 @@
-//! `block_in_place`: other tasks go on, and so does the caller, whichever thread it is on then.
+//! Tests `block_in_place`: other tasks go on, and so does the caller, whichever thread it is on
+//! then.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,17 +17,18 @@ use blitz_io::{
     task::{self, block_in_place},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
     gate::Gate,
-    make::{on_every_worker, one_thread, poll_once, run_until, workers},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{on_every_worker, one_thread, run_until, workers},
+    watchdog,
 };
 
 #[test]
 fn other_tasks_of_the_worker_go_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..50 {
         let rt = workers(1);
         let value = rt.block_on(rt.spawn(async move {
@@ -54,7 +56,7 @@ fn other_tasks_of_the_worker_go_on() {
 
 #[test]
 fn a_short_one_keeps_its_worker_or_loses_it_and_both_work() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -75,7 +77,7 @@ fn a_short_one_keeps_its_worker_or_loses_it_and_both_work() {
 
 #[test]
 fn many_at_once_block_for_each_other() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let meeting = Arc::new(std::sync::Barrier::new(10));
     for _ in 0..5 {
@@ -97,7 +99,7 @@ fn many_at_once_block_for_each_other() {
 
 #[test]
 fn the_cap_on_blocking_threads_does_not_stop_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build().unwrap();
     let gate = Gate::new();
     let wait = gate.clone();
@@ -114,7 +116,7 @@ fn of_thousands_at_once_as_many_block_as_there_may_be_threads() {
     const TASKS: usize = 3_000;
     const WORKERS: usize = 2;
     const CAP: usize = 8;
-    let _watch = watch::begin_for(Duration::from_secs(120));
+    let _watch = watchdog::start_for(Duration::from_secs(120));
     for preemption in [Preemption::new(), Preemption::disabled()] {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(WORKERS).max_blocking_threads(CAP).preemption(preemption);
@@ -145,7 +147,7 @@ fn of_thousands_at_once_as_many_block_as_there_may_be_threads() {
 
 #[test]
 fn block_on_is_allowed_inside_and_forbidden_again_afterwards() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let answer = rt.block_on(rt.spawn(async {
         let inside = block_in_place(|| {
@@ -167,7 +169,7 @@ fn block_on_is_allowed_inside_and_forbidden_again_afterwards() {
 
 #[test]
 fn elsewhere_it_just_calls() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     assert_eq!(block_in_place(|| 1), 1, "outside of any runtime");
     let rt = workers(1);
     let here = thread::current().id();
@@ -182,12 +184,12 @@ fn elsewhere_it_just_calls() {
         assert_eq!(block_in_place(|| thread::current().id()), there);
     });
     rt.block_on(blocking).unwrap();
-    assert_eq!(rt.metrics().num_blocking_threads(), 1, "nobody was started for these");
+    assert_eq!(rt.metrics().num_blocking_threads(), 1, "no thread was started for these");
 }
 
 #[test]
 fn on_a_current_thread_runtime_it_panics_and_names_the_caller() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let (caught, line) = rt.block_on(async { (panic_of(|| block_in_place(|| ())), line!()) });
     caught
@@ -200,13 +202,13 @@ fn on_a_current_thread_runtime_it_panics_and_names_the_caller() {
 
 #[test]
 fn no_budget_applies_inside_and_the_old_one_afterwards() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     rt.block_on(rt.spawn(async {
         let spawn = || (0..200).map(|n| blitz_io::spawn(async move { n })).collect::<Vec<_>>();
         let (first, second) = (spawn(), spawn());
         block_in_place(|| {
-            watch::until(|| first.iter().chain(&second).all(task::JoinHandle::is_finished));
+            watchdog::until(|| first.iter().chain(&second).all(task::JoinHandle::is_finished));
             for mut handle in first {
                 assert!(poll_once(&mut handle).is_ready(), "a budget was spent");
             }
@@ -219,7 +221,7 @@ fn no_budget_applies_inside_and_the_old_one_afterwards() {
 
 #[test]
 fn a_panic_inside_goes_on_outside_and_costs_no_worker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     for _ in 0..20 {
         let task = rt.spawn(async {
@@ -235,7 +237,7 @@ fn a_panic_inside_goes_on_outside_and_costs_no_worker() {
 
 #[test]
 fn a_worker_that_lost_its_core_serves_as_a_blocking_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let was = rt
         .block_on(rt.spawn(async {
@@ -247,7 +249,7 @@ fn a_worker_that_lost_its_core_serves_as_a_blocking_thread() {
             thread::current().id()
         }))
         .unwrap();
-    watch::until(|| rt.metrics().num_idle_blocking_threads() == 1);
+    watchdog::until(|| rt.metrics().num_idle_blocking_threads() == 1);
     let serves = rt.block_on(rt.spawn_blocking(|| thread::current().id())).unwrap();
     assert_eq!(serves, was);
     assert_eq!(rt.metrics().num_blocking_threads(), 1);
@@ -256,7 +258,7 @@ fn a_worker_that_lost_its_core_serves_as_a_blocking_thread() {
 
 #[test]
 fn a_hook_that_blocks_in_place_keeps_its_core() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
         .on_thread_park(|| block_in_place(|| ()))
@@ -285,7 +287,7 @@ fn blocked(rt: &Runtime, tally: &Tally) -> (Arc<Gate>, task::JoinHandle<()>) {
 
 #[test]
 fn a_runtime_ends_whichever_thread_holds_its_cores() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..60 {
         let rt = workers(1 + round % 3);
         let tally = Tally::new();
@@ -309,7 +311,7 @@ fn a_runtime_ends_whichever_thread_holds_its_cores() {
 
 #[test]
 fn a_shutdown_that_does_not_wait_leaves_the_blocked_task_to_itself() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..20 {
         let rt = workers(2);
         let tally = Tally::new();
@@ -317,7 +319,7 @@ fn a_shutdown_that_does_not_wait_leaves_the_blocked_task_to_itself() {
         rt.shutdown_timeout(Duration::from_millis(1));
         assert!(!task.is_finished());
         go_on.open();
-        watch::until(|| task.is_finished());
+        watchdog::until(|| task.is_finished());
         assert!(task.blocking_join().unwrap_err().is_cancelled());
         tally.assert_all_dropped(1);
     }
@@ -325,7 +327,7 @@ fn a_shutdown_that_does_not_wait_leaves_the_blocked_task_to_itself() {
 
 #[test]
 fn a_runtime_may_be_dropped_inside_of_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let outer = workers(1);
     let task = outer.spawn(async {
         let inner = workers(2);
@@ -341,7 +343,7 @@ fn a_runtime_may_be_dropped_inside_of_it() {
 
 #[test]
 fn a_task_may_drop_its_own_runtime_inside_of_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..20 {
         let rt = workers(1 + round % 2);
         let (handle, tally) = (rt.handle().clone(), Tally::new());
@@ -359,4 +361,41 @@ fn a_task_may_drop_its_own_runtime_inside_of_it() {
         task.blocking_join().unwrap();
         tally.assert_all_dropped(1);
     }
+}
+
+/// Threads that hang in their hook count towards the bound, and a core that was left at the bound
+/// is run by the first thread that arrives, though another core was meant for it.
+#[test]
+fn threads_that_hang_in_their_hook_are_bounded_and_come_for_any_core() {
+    let _watch = watchdog::start();
+    let (gate, started) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+    let (hook, counted) = (gate.clone(), started.clone());
+    let rt = Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(2)
+        // Without preemption no other threads are started.
+        .preemption(Preemption::disabled())
+        .on_thread_start(move || {
+            // The first thread is the worker.
+            if counted.fetch_add(1, SeqCst) > 0 {
+                hook.block();
+            }
+        })
+        .build()
+        .unwrap();
+    let task = rt.spawn(async {
+        // Each call requests a thread for the core, and takes the core back before it arrives.
+        for _ in 0..200 {
+            block_in_place(|| ());
+        }
+        // The bound is reached, so no thread is requested, and the core waits.
+        block_in_place(|| blitz_io::spawn(async { 7 }).blocking_join().unwrap())
+    });
+    // The worker, and all threads of the bound, which hang: two for blocking, one for the core.
+    watchdog::until(|| started.load(SeqCst) == 4);
+    gate.open();
+    assert_eq!(task.blocking_join().unwrap(), 7);
+    // The thread that runs the core may leave room for one more.
+    let started = started.load(SeqCst);
+    assert!((4..=5).contains(&started), "{started} threads for two that may block");
 }

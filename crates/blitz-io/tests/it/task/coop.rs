@@ -1,4 +1,4 @@
-//! Budgets: a task whose operations are always ready lets others run.
+//! Tests budgets: a task whose operations are always ready lets others run.
 
 use std::{
     cell::Cell,
@@ -20,10 +20,11 @@ use blitz_io::{
     },
 };
 
-use crate::{
-    make::{all_kinds_unwatched, one_thread, poll_once, workers},
-    runtime::auto_traits::has,
-    watch,
+use crate::support::{
+    auto_traits::has,
+    manual_poll::poll_once,
+    runtimes::{all_kinds_unpreempted, one_thread, workers},
+    watchdog,
 };
 
 /// The number of operations that one poll may complete.
@@ -50,7 +51,7 @@ fn everywhere<F>(fact: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    for rt in all_kinds_unwatched() {
+    for rt in all_kinds_unpreempted() {
         rt.block_on(rt.spawn(fact())).unwrap();
         rt.block_on(fact());
         rt.handle().block_on(fact());
@@ -59,7 +60,7 @@ where
 
 #[test]
 fn a_poll_completes_128_operations_and_no_more() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| async {
         assert_eq!(polls_for(BUDGET, task::consume_budget).await, 1);
         yield_now().await;
@@ -71,7 +72,7 @@ fn a_poll_completes_128_operations_and_no_more() {
 
 #[test]
 fn nothing_remains_after_128_operations_until_the_next_poll() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| async {
         assert!(coop::has_budget_remaining());
         for _ in 0..BUDGET {
@@ -86,7 +87,7 @@ fn nothing_remains_after_128_operations_until_the_next_poll() {
 
 #[test]
 fn outside_of_a_runtime_there_is_no_limit() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..10 * BUDGET {
         assert!(coop::has_budget_remaining());
@@ -98,10 +99,10 @@ fn outside_of_a_runtime_there_is_no_limit() {
 
 #[test]
 fn joining_what_has_ended_costs_a_unit() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [one_thread(), workers(1)] {
         let tasks: Vec<_> = (0..3 * BUDGET).map(|n| rt.spawn(async move { n })).collect();
-        crate::make::run_until(&rt, {
+        crate::support::runtimes::run_until(&rt, {
             let ends: Vec<_> = tasks.iter().map(|task| task.abort_handle()).collect();
             move || ends.iter().all(|end| end.is_finished())
         });
@@ -116,7 +117,7 @@ fn joining_what_has_ended_costs_a_unit() {
 
 #[test]
 fn an_operation_that_is_not_ready_costs_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| {
         poll_fn(|cx| {
             for _ in 0..10 * BUDGET {
@@ -140,7 +141,7 @@ fn ready_unit(cx: &mut Context<'_>) -> RestoreOnPending {
 
 #[test]
 fn a_unit_counts_when_it_made_progress_and_goes_back_when_not() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| {
         poll_fn(|cx| {
             for _ in 0..BUDGET - 1 {
@@ -159,7 +160,7 @@ fn a_unit_counts_when_it_made_progress_and_goes_back_when_not() {
 
 #[test]
 fn a_cooperative_future_is_not_polled_without_budget() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| async {
         assert_eq!(polls_for(10 * BUDGET, || coop::cooperative(ready(()))).await, 10);
         yield_now().await;
@@ -181,7 +182,7 @@ fn a_cooperative_future_is_not_polled_without_budget() {
 
 #[test]
 fn the_unconstrained_never_yields_and_costs_its_task_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| async {
         let free = || task::unconstrained(async { polls_for(1_000, task::consume_budget).await });
         assert_eq!(free().await, 1);
@@ -194,7 +195,7 @@ fn the_unconstrained_never_yields_and_costs_its_task_nothing() {
 
 #[test]
 fn a_unit_of_the_unconstrained_gives_nothing_to_others() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| {
         poll_fn(|cx| {
             let mut free = pin!(task::unconstrained(poll_fn(coop::poll_proceed)));
@@ -234,7 +235,7 @@ where
 
 #[test]
 fn a_task_that_uses_its_budget_up_lets_others_run() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [one_thread(), workers(1)] {
         // The first 128 operations complete before the other task has its first turn.
         assert_eq!(turns_of_another(&rt, 10 * BUDGET, task::consume_budget), 9);
@@ -246,7 +247,7 @@ fn a_task_that_uses_its_budget_up_lets_others_run() {
 
 #[test]
 fn a_block_on_that_uses_its_budget_up_lets_tasks_run() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     rt.block_on(async {
         let task = task::spawn(async {});
@@ -261,8 +262,8 @@ fn a_block_on_that_uses_its_budget_up_lets_tasks_run() {
 
 #[test]
 fn each_forced_yield_is_counted_once() {
-    let _watch = watch::begin();
-    for rt in all_kinds_unwatched() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_unpreempted() {
         let metrics = rt.metrics();
         let before = || metrics.budget_forced_yield_count();
         assert_eq!(before(), 0);
@@ -282,7 +283,7 @@ fn each_forced_yield_is_counted_once() {
 
 #[test]
 fn many_refusals_in_one_poll_are_one_forced_yield() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let refused = Cell::new(0);
     rt.block_on(poll_fn(|cx| {
@@ -309,7 +310,7 @@ fn a_refusal_wakes_the_waker_it_was_polled_with() {
             self.0.fetch_add(1, Relaxed);
         }
     }
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     everywhere(|| async {
         for _ in 0..BUDGET {
             task::consume_budget().await;
@@ -317,7 +318,7 @@ fn a_refusal_wakes_the_waker_it_was_polled_with() {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(count.clone());
         let mut refused = Box::pin(task::consume_budget());
-        assert!(crate::make::poll_with(&mut refused, &waker).is_pending());
+        assert!(crate::support::manual_poll::poll_with(&mut refused, &waker).is_pending());
         assert_eq!(count.0.load(Relaxed), 1);
         assert!(poll_once(&mut refused).is_pending());
     });
@@ -325,8 +326,8 @@ fn a_refusal_wakes_the_waker_it_was_polled_with() {
 
 #[test]
 fn an_aborted_task_that_never_waits_ends_at_its_budget() {
-    let _watch = watch::begin();
-    for rt in all_kinds_unwatched() {
+    let _watch = watchdog::start();
+    for rt in all_kinds_unpreempted() {
         let busy = rt.spawn(async {
             loop {
                 task::consume_budget().await;
@@ -340,7 +341,7 @@ fn an_aborted_task_that_never_waits_ends_at_its_budget() {
 
 #[test]
 fn a_budget_does_not_leave_the_poll_that_panicked() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let task = rt.spawn(async {
         task::unconstrained(async { std::panic::resume_unwind(Box::new(())) }).await

@@ -1,5 +1,5 @@
-//! Sets, scopes, trackers, local sets and task-locals against user code in the worst places: hooks,
-//! wakers, destructors, and spawns that fail half-way.
+//! Tests sets, scopes, trackers, local sets and task-locals against user code in the worst places:
+//! hooks, wakers, destructors, and spawns that fail half-way.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,7 +11,7 @@ use std::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll},
     thread,
 };
 
@@ -20,80 +20,22 @@ use blitz_io::{
     task::{self, JoinSet, LocalSet, TaskTracker},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
     gate::Gate,
-    make::{one_thread, workers},
-    tally::Tally,
-    watch,
+    manual_poll::{once, poll_once, poll_with},
+    on_drop::OnDrop,
+    runtimes::{one_thread, workers},
+    wakers::{self, counted, on_wake},
+    watchdog,
 };
-
-/// A waker that counts how often it was woken.
-#[derive(Default)]
-struct WakeCount(AtomicUsize);
-
-impl WakeCount {
-    fn new() -> (Arc<Self>, Waker) {
-        let count = Arc::new(Self::default());
-        (count.clone(), count.into())
-    }
-
-    fn wakes(&self) -> usize {
-        self.0.load(SeqCst)
-    }
-}
-
-impl Wake for WakeCount {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-/// A waker that panics when it is woken.
-struct Bad;
-
-impl Wake for Bad {
-    fn wake(self: Arc<Self>) {
-        panic!("this waker was told to panic");
-    }
-}
-
-/// Calls a function when it is dropped.
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
-/// A waker that calls a function once, when it is woken.
-struct Call<F>(Mutex<Option<F>>);
-
-impl<F: FnOnce() + Send + 'static> Call<F> {
-    fn waker(f: F) -> Waker {
-        Waker::from(Arc::new(Self(Mutex::new(Some(f)))))
-    }
-}
-
-impl<F: FnOnce() + Send + 'static> Wake for Call<F> {
-    fn wake(self: Arc<Self>) {
-        let f = self.0.lock().unwrap().take();
-        if let Some(f) = f {
-            f();
-        }
-    }
-}
-
-fn poll_with<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(waker))
-}
 
 // Spawns that fail half-way.
 
 #[test]
 fn a_blocking_spawn_that_panics_leaves_a_set_that_can_be_used() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let named = Arc::new(AtomicBool::new(false));
     let rt = {
         let named = named.clone();
@@ -135,7 +77,7 @@ fn a_blocking_spawn_that_panics_leaves_a_set_that_can_be_used() {
 
 #[test]
 fn a_set_may_be_dropped_after_a_blocking_spawn_that_panicked() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let alive = Arc::new(());
     let hook = alive.clone();
     let rt = Builder::new_multi_thread()
@@ -159,14 +101,14 @@ fn a_set_may_be_dropped_after_a_blocking_spawn_that_panicked() {
         drop(set);
     }
     drop(rt);
-    assert_eq!(Arc::strong_count(&alive), 1, "a task that nobody has keeps its runtime");
+    assert_eq!(Arc::strong_count(&alive), 1, "a task without a handle keeps its runtime");
 }
 
 // Hooks.
 
 #[test]
 fn a_hook_may_drop_the_set_of_the_task_that_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for workers in [0, 1, 2] {
         static SET: Mutex<Option<JoinSet<task::Id>>> = Mutex::new(None);
         let mut builder = match workers {
@@ -186,7 +128,7 @@ fn a_hook_may_drop_the_set_of_the_task_that_ends() {
         let tally = Tally::new();
         let mut set = JoinSet::new();
         let gate = Gate::new();
-        let (count, waker) = WakeCount::new();
+        let (count, waker) = counted();
         for _ in 0..8 {
             let (token, opened) = (tally.token(), gate.opened());
             let work = async move {
@@ -213,7 +155,7 @@ fn a_hook_may_drop_the_set_of_the_task_that_ends() {
 
 #[test]
 fn a_spawn_hook_may_end_the_runtime_of_the_task_of_a_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     static RUNTIME: Mutex<Option<blitz_io::runtime::Runtime>> = Mutex::new(None);
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
@@ -243,7 +185,7 @@ fn a_spawn_hook_may_end_the_runtime_of_the_task_of_a_set() {
 
 #[test]
 fn the_waker_of_a_set_may_drop_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [one_thread(), workers(2)] {
         let set: Arc<Mutex<Option<JoinSet<()>>>> = Arc::default();
         let (tally, gate, dropped) = (Tally::new(), Gate::new(), Gate::new());
@@ -256,7 +198,7 @@ fn the_waker_of_a_set_may_drop_it() {
             };
             members.spawn_on(work, rt.handle());
         }
-        let waker = Call::waker({
+        let waker = on_wake({
             let (set, dropped) = (set.clone(), dropped.clone());
             move || {
                 let members = set.lock().unwrap().take();
@@ -276,7 +218,7 @@ fn the_waker_of_a_set_may_drop_it() {
 
 #[test]
 fn a_waker_of_a_scope_that_panics_spoils_no_output() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let gate = Gate::new();
     let children = Rc::new(RefCell::new(Vec::new()));
@@ -291,17 +233,17 @@ fn a_waker_of_a_scope_that_panics_spoils_no_output() {
         ));
     });
     let mut scope = pin!(scope);
-    assert!(poll_with(scope.as_mut(), &Waker::from(Arc::new(Bad))).is_pending());
+    assert!(poll_with(&mut scope, &wakers::panics()).is_pending());
     gate.open();
     let child = children.borrow_mut().pop().expect("it was spawned");
     let output = rt.block_on(child);
     assert_eq!(output.expect("a foreign waker is no trouble of the child's"), 5);
-    assert!(poll_with(scope.as_mut(), Waker::noop()).is_ready());
+    assert!(poll_once(&mut scope).is_ready());
 }
 
 #[test]
 fn a_waker_of_a_scope_that_panics_keeps_no_panic_of_a_child_back() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let gate = Gate::new();
     let (opened, handle) = (gate.opened(), rt.handle().clone());
@@ -316,7 +258,7 @@ fn a_waker_of_a_scope_that_panics_keeps_no_panic_of_a_child_back() {
         pending::<()>().await;
     });
     let mut scope = pin!(scope);
-    assert!(poll_with(scope.as_mut(), &Waker::from(Arc::new(Bad))).is_pending());
+    assert!(poll_with(&mut scope, &wakers::panics()).is_pending());
     gate.open();
     panic_of(|| rt.block_on(scope.as_mut())).says(&["the child's own"]);
 }
@@ -325,26 +267,26 @@ fn a_waker_of_a_scope_that_panics_keeps_no_panic_of_a_child_back() {
 
 #[test]
 fn every_driver_is_called_when_a_panic_ends_the_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut set = LocalSet::new();
     set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
-    let (count, waker) = WakeCount::new();
+    let (count, waker) = counted();
     let mut waits = pin!(set.run_until(pending::<()>()));
-    assert!(poll_with(waits.as_mut(), &waker).is_pending());
+    assert!(poll_with(&mut waits, &waker).is_pending());
     let mut spawns = Box::pin(set.run_until(async {
         drop(task::spawn_local(async { panic!("the task's own") }));
         pending::<()>().await;
     }));
     // The spawn wakes no driver, because the driver that is being polled runs the task.
-    panic_of(|| poll_with(spawns.as_mut(), Waker::noop())).says(&["LocalSet"]);
+    panic_of(|| poll_once(&mut spawns)).says(&["LocalSet"]);
     drop(spawns);
-    assert!(count.wakes() > 0, "it waits for ever for a set that has ended");
-    panic_of(|| poll_with(waits.as_mut(), &waker)).says(&["LocalSet"]);
+    assert!(count.count() > 0, "it waits for ever for a set that has ended");
+    panic_of(|| poll_with(&mut waits, &waker)).says(&["LocalSet"]);
 }
 
 #[test]
 fn a_local_set_drops_members_of_a_join_set_on_another_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let local = LocalSet::new();
     let here = thread::current().id();
     let mut set = JoinSet::new();
@@ -353,7 +295,7 @@ fn a_local_set_drops_members_of_a_join_set_on_another_thread() {
         let dropped = dropped.clone();
         set.spawn_local_on(
             async move {
-                let _guard = OnDrop(move || {
+                let _guard = OnDrop::new(move || {
                     assert_eq!(thread::current().id(), here);
                     dropped.set(dropped.get() + 1);
                 });
@@ -362,7 +304,7 @@ fn a_local_set_drops_members_of_a_join_set_on_another_thread() {
             &local,
         );
     }
-    assert!(poll_with(pin!(local.run_until(task::yield_now())), Waker::noop()).is_pending());
+    assert!(once(local.run_until(task::yield_now())).is_pending());
     // The set may move to another thread because its outputs are `Send`; the futures stay.
     let other = thread::spawn(move || {
         set.abort_all();
@@ -382,7 +324,7 @@ fn a_local_set_drops_members_of_a_join_set_on_another_thread() {
 
 #[test]
 fn a_join_set_of_local_tasks_may_be_dropped_elsewhere_while_they_end_here() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..200 {
         let local = LocalSet::new();
         let here = thread::current().id();
@@ -391,7 +333,7 @@ fn a_join_set_of_local_tasks_may_be_dropped_elsewhere_while_they_end_here() {
             let stays = Rc::new(());
             set.spawn_local_on(
                 async move {
-                    let _guard = OnDrop(move || assert_eq!(thread::current().id(), here));
+                    let _guard = OnDrop::new(move || assert_eq!(thread::current().id(), here));
                     let _stays = stays;
                     for _ in 0..index * (round % 3) {
                         task::yield_now().await;
@@ -403,7 +345,7 @@ fn a_join_set_of_local_tasks_may_be_dropped_elsewhere_while_they_end_here() {
         }
         let other = thread::spawn(move || drop(set));
         for _ in 0..3 {
-            let _ = poll_with(pin!(local.run_until(task::yield_now())), Waker::noop());
+            let _ = once(local.run_until(task::yield_now()));
         }
         drop(local);
         other.join().unwrap();
@@ -412,7 +354,7 @@ fn a_join_set_of_local_tasks_may_be_dropped_elsewhere_while_they_end_here() {
 
 #[test]
 fn a_destructor_may_drive_the_set_that_a_panic_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let set = {
         let mut set = LocalSet::new();
         set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
@@ -423,9 +365,9 @@ fn a_destructor_may_drive_the_set_that_a_panic_ends() {
         let (set_too, driven, polled) = (set.clone(), driven.clone(), polled.clone());
         drop(set.spawn_local(async move {
             polled.set(polled.get() + 1);
-            let _guard = OnDrop(move || {
+            let _guard = OnDrop::new(move || {
                 let mut drive = Box::pin(set_too.run_until(pending::<()>()));
-                let driving = AssertUnwindSafe(|| poll_with(drive.as_mut(), Waker::noop()));
+                let driving = AssertUnwindSafe(|| poll_once(&mut drive));
                 assert!(catch_unwind(driving).is_err(), "it has ended");
                 driven.set(driven.get() + 1);
             });
@@ -434,7 +376,7 @@ fn a_destructor_may_drive_the_set_that_a_panic_ends() {
     }
     drop(set.spawn_local(async { panic!("the task's own") }));
     let mut drive = Box::pin(set.run_until(pending::<()>()));
-    panic_of(|| poll_with(drive.as_mut(), Waker::noop())).says(&["LocalSet"]);
+    panic_of(|| poll_once(&mut drive)).says(&["LocalSet"]);
     drop(drive);
     assert_eq!((driven.get(), polled.get()), (3, 3));
     assert_eq!(Rc::strong_count(&set), 1, "a future of the set is left");
@@ -457,7 +399,7 @@ fn a_scope_that_is_leaked_after_a_poll_leaves_nothing_behind() {
         assert_eq!(key().as_deref(), Some("leaked"));
         pending::<()>().await;
     }));
-    assert!(poll_with(leaked.as_mut(), Waker::noop()).is_pending());
+    assert!(poll_once(&mut leaked).is_pending());
     assert_eq!(key(), None);
     // Never dropped, but reachable, so a leak checker does not report it.
     static LEAKED: Mutex<Vec<Pin<Box<dyn Future<Output = ()> + Send>>>> = Mutex::new(Vec::new());
@@ -472,10 +414,10 @@ fn a_scope_may_be_polled_here_and_dropped_there_inside_of_another_scope() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = seen.clone();
     let mut inner = Box::pin(KEY.scope("inner".into(), async move {
-        let _guard = OnDrop(move || note.lock().unwrap().push(key()));
+        let _guard = OnDrop::new(move || note.lock().unwrap().push(key()));
         pending::<()>().await;
     }));
-    assert!(poll_with(inner.as_mut(), Waker::noop()).is_pending());
+    assert!(poll_once(&mut inner).is_pending());
     thread::spawn(move || {
         KEY.sync_scope("outer".into(), || {
             drop(inner);
@@ -493,7 +435,7 @@ fn nested_scopes_that_panic_each_give_the_outer_value_back() {
     KEY.sync_scope("first".into(), || {
         let mut scopes = Box::pin(KEY.scope("second".into(), async {
             let third = KEY.scope("third".into(), async {
-                let _guard = OnDrop(|| assert_eq!(key().as_deref(), Some("third")));
+                let _guard = OnDrop::new(|| assert_eq!(key().as_deref(), Some("third")));
                 panic!("inside of three");
             });
             let caught = poll_fn({
@@ -508,7 +450,7 @@ fn nested_scopes_that_panic_each_give_the_outer_value_back() {
             assert!(caught.await);
             assert_eq!(key().as_deref(), Some("second"));
         }));
-        assert!(poll_with(scopes.as_mut(), Waker::noop()).is_ready());
+        assert!(poll_once(&mut scopes).is_ready());
         assert_eq!(key().as_deref(), Some("first"));
     });
     assert_eq!(key(), None);
@@ -532,7 +474,7 @@ fn a_value_that_reads_its_own_key_when_it_is_dropped_finds_what_is_around_it() {
     READS.sync_scope(Reads("outer"), || {
         drop(READS.scope(Reads("never polled"), async {}));
         let mut done = Box::pin(READS.scope(Reads("done"), async {}));
-        assert!(poll_with(done.as_mut(), Waker::noop()).is_ready());
+        assert!(poll_once(&mut done).is_ready());
         drop(done);
         READS.sync_scope(Reads("called"), || ());
     });
@@ -543,7 +485,7 @@ fn a_value_that_reads_its_own_key_when_it_is_dropped_finds_what_is_around_it() {
 
 #[test]
 fn a_blocking_closure_that_never_runs_is_tracked_until_it_is_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
     let (tracker, gate) = (TaskTracker::new(), Gate::new());
     let blocks = {
@@ -553,7 +495,7 @@ fn a_blocking_closure_that_never_runs_is_tracked_until_it_is_dropped() {
     let seen = Arc::new(OnceLock::new());
     let witness = {
         let (tracker, seen) = (tracker.clone(), seen.clone());
-        OnDrop(move || seen.set(tracker.len()).expect("it is dropped once"))
+        OnDrop::new(move || seen.set(tracker.len()).expect("it is dropped once"))
     };
     let never = tracker.spawn_blocking_on(move || drop(witness), rt.handle());
     never.abort();
@@ -570,7 +512,7 @@ fn a_blocking_closure_that_never_runs_is_tracked_until_it_is_dropped() {
 
 #[test]
 fn spawns_that_give_up_while_they_wait_lose_no_place() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread().worker_threads(2).max_bounded_tasks(2).build().unwrap();
     let (tally, ended) = (Tally::new(), Arc::new(AtomicUsize::new(0)));
     let mut set = JoinSet::new();
@@ -622,7 +564,7 @@ fn spawns_that_give_up_while_they_wait_lose_no_place() {
 
 #[test]
 fn members_in_every_state_end_with_their_runtime_and_are_joined_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [one_thread(), workers(1), workers(2)] {
         let tally = Tally::new();
         let mut set = JoinSet::new();
@@ -679,7 +621,7 @@ fn members_in_every_state_end_with_their_runtime_and_are_joined_once() {
 
 #[test]
 fn an_output_may_own_a_set_whose_outputs_own_sets() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     #[allow(dead_code, reason = "it is only dropped")]
     enum Output {
         Set(JoinSet<Output>),
@@ -687,7 +629,7 @@ fn an_output_may_own_a_set_whose_outputs_own_sets() {
     }
     let rt = workers(2);
     let dropped = Gate::new();
-    let mut chain = Output::Last(OnDrop(Box::new({
+    let mut chain = Output::Last(OnDrop::new(Box::new({
         let dropped = dropped.clone();
         move || dropped.open()
     })));
@@ -702,7 +644,7 @@ fn an_output_may_own_a_set_whose_outputs_own_sets() {
 
 #[test]
 fn a_local_runtime_ends_the_local_members_of_a_set_on_its_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_current_thread().build_local(LocalOptions::default()).unwrap();
     let here = thread::current().id();
     let dropped = Rc::new(Cell::new(0));
@@ -711,7 +653,7 @@ fn a_local_runtime_ends_the_local_members_of_a_set_on_its_thread() {
         for _ in 0..20 {
             let dropped = dropped.clone();
             set.spawn_local(async move {
-                let _guard = OnDrop(move || {
+                let _guard = OnDrop::new(move || {
                     assert_eq!(thread::current().id(), here);
                     dropped.set(dropped.get() + 1);
                 });
@@ -739,7 +681,7 @@ fn a_local_runtime_ends_the_local_members_of_a_set_on_its_thread() {
 
 #[test]
 fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     /// Blocks in place until another task of the one worker has run.
     struct Blocks(blitz_io::runtime::Handle, Arc<AtomicUsize>);
     impl Drop for Blocks {
@@ -774,7 +716,7 @@ fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
             let gate = Gate::new();
             let opener = gate.clone();
             drop(task::spawn(async move {
-                let _opens = OnDrop(move || opener.open());
+                let _opens = OnDrop::new(move || opener.open());
                 output
             }));
             gate.opened().await;
@@ -801,7 +743,7 @@ fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
             task::spawn(async move { drop(set) }).await.unwrap();
         }
     });
-    watch::until(|| count.load(SeqCst) == 20 * (1 + 1 + 6));
+    watchdog::until(|| count.load(SeqCst) == 20 * (1 + 1 + 6));
     drop(rt);
     assert!(hooked.load(SeqCst) >= 20 * 6);
 }
@@ -811,7 +753,7 @@ fn whatever_runs_at_the_end_of_a_task_may_block_in_place() {
 #[test]
 fn a_branch_that_panics_takes_the_others_with_it_once() {
     let tally = Tally::new();
-    let guarded = |token: crate::tally::Token| async move {
+    let guarded = |token: crate::support::drop_tally::Token| async move {
         let _token = token;
         pending::<()>().await;
     };
@@ -843,7 +785,7 @@ fn a_branch_that_panics_takes_the_others_with_it_once() {
                 );
             }),
         };
-        panic_of(|| poll_with(future.as_mut(), Waker::noop())).says(&["a branch's own"]);
+        panic_of(|| poll_once(&mut future)).says(&["a branch's own"]);
         tally.assert_all_dropped(2 * (which + 1));
         drop(future);
         tally.assert_all_dropped(2 * (which + 1));
@@ -858,14 +800,14 @@ fn a_local_set_that_is_dropped_by_a_panic_survives_destructors_that_panic() {
         for _ in 0..3 {
             let dropped = dropped.clone();
             drop(set.spawn_local(async move {
-                let _guard = OnDrop(move || {
+                let _guard = OnDrop::new(move || {
                     dropped.set(dropped.get() + 1);
                     panic!("a destructor's own");
                 });
                 pending::<()>().await;
             }));
         }
-        assert!(poll_with(pin!(set.run_until(task::yield_now())), Waker::noop()).is_pending());
+        assert!(once(set.run_until(task::yield_now())).is_pending());
         panic!("the owner's own");
     });
     caught.says(&["the owner's own"]);
@@ -876,7 +818,7 @@ fn a_local_set_that_is_dropped_by_a_panic_survives_destructors_that_panic() {
 
 #[test]
 fn blocking_work_at_a_shutdown_is_not_counted_as_a_task_that_ended() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let stopped = Arc::new(AtomicUsize::new(0));
     let rt = Builder::new_multi_thread()
         .worker_threads(2)
@@ -914,9 +856,9 @@ fn blocking_work_at_a_shutdown_is_not_counted_as_a_task_that_ended() {
     let mut set = JoinSet::new();
     set.spawn_blocking_on(|| (), rt.handle());
     rt.block_on(rt.spawn(async { drop(task::spawn_blocking(|| ())) })).unwrap();
-    watch::until(|| metrics.num_alive_tasks() == 1);
+    watchdog::until(|| metrics.num_alive_tasks() == 1);
     rt.shutdown_background();
-    watch::until(|| stopped.load(SeqCst) >= 1);
+    watchdog::until(|| stopped.load(SeqCst) >= 1);
     assert_eq!(metrics.num_alive_tasks(), 1, "the one that is stuck");
     gate.open();
     assert!(one_thread().block_on(task).is_ok());

@@ -1,4 +1,4 @@
-//! Spawning and joining: outputs, panics, identities.
+//! Tests spawning and joining: outputs, panics, identities.
 
 use std::{
     collections::HashSet,
@@ -11,16 +11,17 @@ use std::{
 
 use blitz_io::task;
 
-use crate::{
-    caught::{message, panic_of},
+use crate::support::{
+    caught_panic::{message, panic_of},
     gate::Gate,
-    make::{all_kinds, one_thread, poll_once, workers},
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 #[test]
 fn a_handle_gives_the_output() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let task = rt.spawn(async { String::from("out") });
         assert_eq!(rt.block_on(task).unwrap(), "out");
@@ -29,7 +30,7 @@ fn a_handle_gives_the_output() {
 
 #[test]
 fn a_task_runs_without_being_awaited() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (sender, receiver) = mpsc::channel();
     drop(rt.spawn(async move { sender.send(5).unwrap() }));
@@ -38,7 +39,7 @@ fn a_task_runs_without_being_awaited() {
 
 #[test]
 fn a_detached_task_goes_on_across_waits() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
     let opened = gate.opened();
@@ -49,14 +50,14 @@ fn a_detached_task_goes_on_across_waits() {
         sender.send("after").unwrap();
     }));
     assert_eq!(receiver.recv(), Ok("before"));
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     gate.open();
     assert_eq!(receiver.recv(), Ok("after"));
 }
 
 #[test]
 fn tasks_spawn_tasks_and_await_them() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     fn sum(depth: u32) -> std::pin::Pin<Box<dyn Future<Output = u64> + Send>> {
         Box::pin(async move {
             if depth == 0 {
@@ -73,7 +74,7 @@ fn tasks_spawn_tasks_and_await_them() {
 
 #[test]
 fn a_panic_ends_its_task_and_is_carried_to_the_joiner() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let task = rt.spawn(async { panic!("boom {}", 1) });
         let id = task.id();
@@ -87,7 +88,7 @@ fn a_panic_ends_its_task_and_is_carried_to_the_joiner() {
 
 #[test]
 fn a_panic_after_a_wait_is_carried_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -95,7 +96,7 @@ fn a_panic_after_a_wait_is_carried_too() {
         opened.await;
         panic!("later");
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     gate.open();
     let error: task::JoinError = rt.block_on(task).unwrap_err();
     assert_eq!(message(&*error.into_panic()), "later");
@@ -103,7 +104,7 @@ fn a_panic_after_a_wait_is_carried_too() {
 
 #[test]
 fn any_payload_is_carried_whole() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let error = rt.block_on(rt.spawn(async { panic_any(vec![1, 2, 3]) })).unwrap_err();
     let payload = error.try_into_panic().unwrap();
@@ -112,7 +113,7 @@ fn any_payload_is_carried_whole() {
 
 #[test]
 fn join_errors_say_what_happened_and_to_which_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let task = rt.spawn(async { panic!("boom") });
     let id = task.id().to_string();
@@ -138,7 +139,7 @@ fn join_errors_say_what_happened_and_to_which_task() {
 
 #[test]
 fn a_cancelled_error_has_no_panic_to_give() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let cancelled = || {
         let task = rt.spawn(std::future::pending::<()>());
@@ -154,15 +155,15 @@ fn a_cancelled_error_has_no_panic_to_give() {
 
 #[test]
 fn a_handle_is_finished_when_its_task_is() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let task = rt.spawn(gate.opened());
     let abort = task.abort_handle();
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     assert!(!task.is_finished() && !abort.is_finished());
     gate.open();
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     assert!(abort.is_finished());
     let mut task = task;
     assert!(poll_once(&mut task).is_ready(), "a finished task's output is there");
@@ -171,7 +172,7 @@ fn a_handle_is_finished_when_its_task_is() {
 
 #[test]
 fn a_wait_that_is_dropped_leaves_the_output_for_the_next() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -181,13 +182,13 @@ fn a_wait_that_is_dropped_leaves_the_output_for_the_next() {
     });
     assert!(poll_once(&mut &mut task).is_pending());
     gate.open();
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     assert_eq!(rt.block_on(&mut task).unwrap(), 9);
 }
 
 #[test]
 fn a_handle_polled_after_its_output_panics() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let mut task = rt.spawn(async { 1 });
     rt.block_on(&mut task).unwrap();
@@ -196,7 +197,7 @@ fn a_handle_polled_after_its_output_panics() {
 
 #[test]
 fn no_two_tasks_have_the_same_id() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (one, two) = (workers(2), one_thread());
     let ids: Arc<Mutex<HashSet<task::Id>>> = Arc::default();
     std::thread::scope(|scope| {
@@ -213,7 +214,7 @@ fn no_two_tasks_have_the_same_id() {
 
 #[test]
 fn a_task_knows_its_id_in_its_body_and_in_every_drop() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct Asks(mpsc::Sender<(&'static str, Option<task::Id>)>, &'static str);
     impl Drop for Asks {
         fn drop(&mut self) {
@@ -272,7 +273,7 @@ fn a_task_knows_its_id_in_its_body_and_in_every_drop() {
 
 #[test]
 fn the_future_of_block_on_is_no_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         assert_eq!(rt.block_on(async { task::try_id() }), None);
     }
@@ -282,7 +283,7 @@ fn the_future_of_block_on_is_no_task() {
 
 #[test]
 fn handles_show_their_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let task = rt.spawn(async {});
     let abort = task.abort_handle();

@@ -1,4 +1,4 @@
-//! Sets of tasks: each member that is spawned is joined once, in the order in which they end.
+//! Tests `JoinSet`: each member that is spawned is joined once, in the order in which they end.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -15,22 +15,14 @@ use blitz_io::{
     task::{self, JoinSet},
 };
 
-use crate::{
-    caught,
+use crate::support::{
+    caught_panic,
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, one_thread, run_until, workers},
-    tally::Tally,
-    watch,
+    runtimes::{all_kinds, one_thread, run_until, workers},
+    wakers::WakeCount,
+    watchdog,
 };
-
-#[derive(Default)]
-struct WakeCount(AtomicUsize);
-
-impl Wake for WakeCount {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
 
 fn poll<T: 'static>(set: &mut JoinSet<T>) -> Poll<Option<Result<T, task::JoinError>>> {
     set.poll_join_next(&mut Context::from_waker(Waker::noop()))
@@ -38,7 +30,7 @@ fn poll<T: 'static>(set: &mut JoinSet<T>) -> Poll<Option<Result<T, task::JoinErr
 
 #[test]
 fn every_output_comes_out_once_on_every_kind() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         rt.block_on(async {
             let mut set: JoinSet<usize> = (0..500).map(|n| async move { n }).collect();
@@ -55,7 +47,7 @@ fn every_output_comes_out_once_on_every_kind() {
 
 #[test]
 fn outputs_come_in_the_order_of_ending() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     rt.block_on(async {
         let mut set = JoinSet::new();
@@ -88,7 +80,7 @@ fn an_empty_set_has_nothing_to_wait_for() {
 
 #[test]
 fn dropping_a_set_aborts_its_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let mut set = JoinSet::new();
@@ -112,11 +104,11 @@ fn dropping_a_set_aborts_its_tasks() {
 
 #[test]
 fn aborting_all_spares_the_outputs_that_are_there() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let mut set = JoinSet::new();
     let done = set.spawn_on(async { 1 }, rt.handle());
-    watch::until(|| done.is_finished());
+    watchdog::until(|| done.is_finished());
     set.spawn_on(pending(), rt.handle());
     set.abort_all();
     assert_eq!(set.len(), 2, "aborted tasks stay until they are joined");
@@ -129,7 +121,7 @@ fn aborting_all_spares_the_outputs_that_are_there() {
 
 #[test]
 fn shutdown_returns_when_every_future_has_been_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let mut set = JoinSet::new();
@@ -149,7 +141,7 @@ fn shutdown_returns_when_every_future_has_been_dropped() {
 
 #[test]
 fn tasks_that_are_detached_go_on_and_the_set_goes_on_too() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let (gate, ended) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
     let mut set = JoinSet::new();
@@ -167,24 +159,24 @@ fn tasks_that_are_detached_go_on_and_the_set_goes_on_too() {
     assert!(rt.block_on(set.join_next()).unwrap().is_ok());
     drop(set);
     gate.open();
-    watch::until(|| ended.load(Relaxed) == 10);
+    watchdog::until(|| ended.load(Relaxed) == 10);
 }
 
 #[test]
 fn a_waiter_learns_that_all_tasks_were_detached() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
-    let (mut set, count) = (JoinSet::new(), Arc::new(WakeCount::default()));
+    let (mut set, count) = (JoinSet::new(), WakeCount::new());
     set.spawn_on(pending::<()>(), rt.handle());
-    let waker = Waker::from(count.clone());
+    let waker = count.waker();
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     set.detach_all();
-    assert_eq!(count.0.load(Relaxed), 1);
+    assert_eq!(count.count(), 1);
 }
 
 #[test]
 fn a_panic_is_one_tasks_error_and_the_others_go_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     rt.block_on(async {
         let mut set = JoinSet::new();
@@ -195,7 +187,7 @@ fn a_panic_is_one_tasks_error_and_the_others_go_on() {
             match joined {
                 Ok(output) => sum += output,
                 Err(error) => {
-                    assert_eq!(caught::message(&*error.into_panic()), "one of them");
+                    assert_eq!(caught_panic::message(&*error.into_panic()), "one of them");
                     panics += 1;
                 }
             }
@@ -206,7 +198,7 @@ fn a_panic_is_one_tasks_error_and_the_others_go_on() {
 
 #[test]
 fn joining_all_passes_a_panic_on_and_aborts_the_rest() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, tally) = (workers(2), Tally::new());
     let mut set = JoinSet::new();
     let token = tally.token();
@@ -218,23 +210,23 @@ fn joining_all_passes_a_panic_on_and_aborts_the_rest() {
         rt.handle(),
     );
     set.spawn_on(async { panic!("one of them") }, rt.handle());
-    caught::panic_of(|| rt.block_on(set.join_all()));
+    caught_panic::panic_of(|| rt.block_on(set.join_all()));
     let dropped = tally.clone();
     run_until(&rt, move || dropped.dropped() == 1);
 }
 
 #[test]
 fn joining_all_panics_for_a_task_that_was_cancelled() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let mut set = JoinSet::new();
     set.spawn_on(pending::<()>(), rt.handle()).abort();
-    caught::panic_of(|| rt.block_on(set.join_all())).says(&["task", "was cancelled"]);
+    caught_panic::panic_of(|| rt.block_on(set.join_all())).says(&["task", "was cancelled"]);
 }
 
 #[test]
 fn an_id_comes_with_its_output() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     rt.block_on(async {
         let mut set = JoinSet::new();
@@ -252,7 +244,7 @@ fn an_id_comes_with_its_output() {
 
 #[test]
 fn an_abort_handle_ends_one_task_of_the_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     rt.block_on(async {
         let (mut set, gate) = (JoinSet::new(), Gate::new());
@@ -267,34 +259,34 @@ fn an_abort_handle_ends_one_task_of_the_set() {
 
 #[test]
 fn a_try_join_does_not_replace_the_registered_waker() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
-    let (mut set, gate, count) = (JoinSet::new(), Gate::new(), Arc::new(WakeCount::default()));
+    let (mut set, gate, count) = (JoinSet::new(), Gate::new(), WakeCount::new());
     let task = set.spawn_on(gate.opened(), rt.handle());
-    let waker = Waker::from(count.clone());
+    let waker = count.waker();
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     assert!(set.try_join_next().is_none());
     gate.open();
-    watch::until(|| count.0.load(Relaxed) == 1);
+    watchdog::until(|| count.count() == 1);
     assert!(task.is_finished());
     assert!(set.try_join_next_with_id().unwrap().is_ok());
 }
 
 #[test]
 fn the_waker_of_the_last_poll_is_woken() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (mut set, gate) = (JoinSet::new(), Gate::new());
     set.spawn_on(gate.opened(), rt.handle());
-    let counts = [Arc::new(WakeCount::default()), Arc::new(WakeCount::default())];
+    let counts = [WakeCount::new(), WakeCount::new()];
     for count in &counts {
-        let waker = Waker::from(count.clone());
+        let waker = count.waker();
         assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     }
     assert_eq!(Arc::strong_count(&counts[0]), 1, "a waker that was replaced is kept");
     gate.open();
-    watch::until(|| counts[1].0.load(Relaxed) == 1);
-    assert_eq!(counts[0].0.load(Relaxed), 0);
+    watchdog::until(|| counts[1].count() == 1);
+    assert_eq!(counts[0].count(), 0);
 }
 
 /// A waker whose drop runs the tasks that are left.
@@ -312,22 +304,22 @@ impl Drop for RunsOnDrop {
 
 #[test]
 fn a_waker_that_is_replaced_may_run_the_task_that_is_waited_for() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, mut set) = (one_thread(), JoinSet::new());
     set.spawn_on(async { 42 }, rt.handle());
     let waker = Waker::from(Arc::new(RunsOnDrop(rt)));
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
     drop(waker);
-    let count = Arc::new(WakeCount::default());
-    let waker = Waker::from(count.clone());
+    let count = WakeCount::new();
+    let waker = count.waker();
     assert!(set.poll_join_next(&mut Context::from_waker(&waker)).is_pending());
-    assert_eq!(count.0.load(Relaxed), 1, "it ended during the poll, and woke the new waker");
+    assert_eq!(count.count(), 1, "it ended during the poll, and woke the new waker");
     assert_eq!(set.try_join_next().unwrap().unwrap(), 42);
 }
 
 #[test]
 fn a_waker_may_be_dropped_with_its_set_and_run_its_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, mut set, tally) = (one_thread(), JoinSet::new(), Tally::new());
     let token = tally.token();
     set.spawn_on(async move { token }, rt.handle());
@@ -340,7 +332,7 @@ fn a_waker_may_be_dropped_with_its_set_and_run_its_tasks() {
 
 #[test]
 fn a_wait_that_is_dropped_takes_no_task_with_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     rt.block_on(async {
         let (mut set, gate) = (JoinSet::new(), Gate::new());
@@ -358,7 +350,7 @@ fn a_wait_that_is_dropped_takes_no_task_with_it() {
 
 #[test]
 fn joining_takes_from_the_budget_and_trying_does_not() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let counts = rt.block_on(rt.spawn(async {
         let mut set: JoinSet<()> = (0..600).map(|_| async {}).collect();
@@ -384,7 +376,7 @@ fn joining_takes_from_the_budget_and_trying_does_not() {
 
 #[test]
 fn a_set_outlives_the_runtime_of_its_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (mut set, handle) = (JoinSet::new(), rt.handle().clone());
         for _ in 0..10 {
@@ -403,7 +395,7 @@ fn a_set_outlives_the_runtime_of_its_tasks() {
 
 #[test]
 fn a_task_of_a_set_has_its_name_and_its_place() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let rt = Builder::new_current_thread()
@@ -428,7 +420,7 @@ fn a_task_of_a_set_has_its_name_and_its_place() {
 fn spawning_without_a_runtime_panics_and_leaves_the_set_as_it_was() {
     let mut set = JoinSet::new();
     let line = line!() + 1;
-    let panic = caught::panic_of(|| drop(set.spawn(async {})));
+    let panic = caught_panic::panic_of(|| drop(set.spawn(async {})));
     panic.says(&["no runtime on this thread"]).at(file!(), line);
     assert!(set.is_empty());
     let rt = one_thread();
@@ -438,7 +430,7 @@ fn spawning_without_a_runtime_panics_and_leaves_the_set_as_it_was() {
 
 #[test]
 fn a_large_future_is_spawned_as_any_other() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let mut set = JoinSet::new();
     let large = [7u8; 40_000];
@@ -463,7 +455,7 @@ impl Drop for Sore {
 
 #[test]
 fn a_panic_in_the_drop_of_an_output_does_not_leave_the_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (mut set, tally) = (JoinSet::new(), Tally::new());
     let tasks: Vec<_> = (0..3)
@@ -472,14 +464,14 @@ fn a_panic_in_the_drop_of_an_output_does_not_leave_the_set() {
             set.spawn_on(async move { (Sore, token) }, rt.handle())
         })
         .collect();
-    watch::until(|| tasks.iter().all(|task| task.is_finished()));
+    watchdog::until(|| tasks.iter().all(|task| task.is_finished()));
     drop(set);
     tally.assert_all_dropped(3);
 }
 
 #[test]
 fn a_task_may_drop_the_set_that_it_is_in() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let slot: Arc<Mutex<Option<JoinSet<()>>>> = Arc::default();
         let (tally, gate, inside) = (Tally::new(), Gate::new(), slot.clone());
@@ -549,13 +541,13 @@ fn exactly_once(rounds: u64, members: u64) {
 
 #[test]
 fn sets_lose_and_double_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     exactly_once(50, 20);
 }
 
 #[test]
 #[ignore = "long: cargo xtask stress"]
 fn sets_stress_exactly_once() {
-    let _watch = watch::begin_for(std::time::Duration::from_secs(600));
+    let _watch = watchdog::start_for(std::time::Duration::from_secs(600));
     exactly_once(20_000, 40);
 }

@@ -1,5 +1,5 @@
-//! The wakers with which a join handle is polled: they are kept, replaced and dropped, and never
-//! trusted.
+//! Tests the wakers with which a join handle is polled: they are kept, replaced and dropped, and
+//! never trusted.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -7,52 +7,33 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    task::{Poll, RawWaker, RawWakerVTable, Wake, Waker},
+    task::{Poll, RawWaker, RawWakerVTable, Waker},
 };
 
 use blitz_io::task::JoinHandle;
 
-use crate::{
+use crate::support::{
+    drop_tally::Tally,
     gate::Gate,
-    make::{poll_once, poll_with, workers},
-    tally::Tally,
-    watch,
+    manual_poll::{poll_once, poll_with},
+    runtimes::workers,
+    wakers::counted,
+    watchdog,
 };
 
-#[derive(Default)]
-struct Count(AtomicUsize);
-
-impl Wake for Count {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
-
-impl Count {
-    fn wakes(&self) -> usize {
-        self.0.load(Relaxed)
-    }
-}
-
-fn counted() -> (Arc<Count>, Waker) {
-    let count = Arc::new(Count::default());
-    (count.clone(), Waker::from(count))
-}
-
-/// Spawns a task that waits at `gate`.
 fn waiting(rt: &blitz_io::runtime::Runtime, gate: &Arc<Gate>) -> JoinHandle<u32> {
     let opened = gate.opened();
     let task = rt.spawn(async move {
         opened.await;
         11
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task
 }
 
 #[test]
 fn the_last_waker_is_woken_once_and_the_ones_before_not() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let mut task = waiting(&rt, &gate);
@@ -61,15 +42,15 @@ fn the_last_waker_is_woken_once_and_the_ones_before_not() {
     assert!(poll_with(&mut task, &first).is_pending());
     assert!(poll_with(&mut task, &second).is_pending());
     gate.open();
-    watch::until(|| two.wakes() == 1);
+    watchdog::until(|| two.count() == 1);
     assert!(matches!(poll_once(&mut task), Poll::Ready(Ok(11))));
     drop(rt);
-    assert_eq!((one.wakes(), two.wakes()), (0, 1));
+    assert_eq!((one.count(), two.count()), (0, 1));
 }
 
 #[test]
 fn a_replaced_waker_is_let_go_at_once_and_the_last_with_the_handle() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let mut task = waiting(&rt, &gate);
@@ -80,23 +61,23 @@ fn a_replaced_waker_is_let_go_at_once_and_the_last_with_the_handle() {
     assert_eq!(Arc::strong_count(&one), 1, "the replaced waker is kept");
     drop(second);
     drop(task);
-    watch::until(|| Arc::strong_count(&two) == 1);
-    assert_eq!(two.wakes(), 0);
+    watchdog::until(|| Arc::strong_count(&two) == 1);
+    assert_eq!(two.count(), 0);
     gate.open();
     drop(rt);
-    assert_eq!(two.wakes(), 0, "a handle that is gone was woken");
+    assert_eq!(two.count(), 0, "a handle that is gone was woken");
 }
 
 #[test]
 fn a_waker_is_let_go_when_the_runtime_ends() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let mut task = rt.spawn(std::future::pending::<()>());
     let (count, waker) = counted();
     assert!(poll_with(&mut task, &waker).is_pending());
     drop(waker);
     drop(rt);
-    assert_eq!(count.wakes(), 1, "the end of the runtime ends the wait");
+    assert_eq!(count.count(), 1, "the end of the runtime ends the wait");
     assert!(matches!(poll_once(&mut task), Poll::Ready(Err(error)) if error.is_cancelled()));
     drop(task);
     assert_eq!(Arc::strong_count(&count), 1);
@@ -104,7 +85,7 @@ fn a_waker_is_let_go_when_the_runtime_ends() {
 
 #[test]
 fn no_completion_is_missed_while_wakers_change() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     for round in 0..1_000 {
         let gate = Gate::new();
@@ -125,7 +106,7 @@ fn no_completion_is_missed_while_wakers_change() {
             }
             polls += 1;
             if polls == round % 7 + 1 {
-                watch::until(|| last.wakes() == 1);
+                watchdog::until(|| last.count() == 1);
                 assert!(poll_once(&mut task).is_ready());
                 break;
             }
@@ -136,7 +117,7 @@ fn no_completion_is_missed_while_wakers_change() {
 
 #[test]
 fn two_threads_may_poll_one_handle_in_turn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let mut task = waiting(&rt, &gate);
@@ -226,7 +207,7 @@ fn panicking(bad: Bad) -> (Waker, Arc<AtomicUsize>, std::sync::Weak<Panicking>) 
 
 #[test]
 fn a_waker_that_panics_when_woken_harms_neither_worker_nor_output() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let mut task = waiting(&rt, &gate);
@@ -234,7 +215,7 @@ fn a_waker_that_panics_when_woken_harms_neither_worker_nor_output() {
     assert!(poll_with(&mut task, &waker).is_pending());
     drop(waker);
     gate.open();
-    watch::until(|| panicked.load(Relaxed) == 1);
+    watchdog::until(|| panicked.load(Relaxed) == 1);
     assert_eq!(rt.block_on(&mut task).unwrap(), 11);
     assert_eq!(rt.block_on(rt.spawn(async { 2 })).unwrap(), 2, "the worker goes on");
     drop((task, rt));
@@ -243,7 +224,7 @@ fn a_waker_that_panics_when_woken_harms_neither_worker_nor_output() {
 
 #[test]
 fn a_waker_that_panics_when_cloned_panics_in_the_poll_and_harms_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let mut task = waiting(&rt, &gate);
@@ -260,7 +241,7 @@ fn a_waker_that_panics_when_cloned_panics_in_the_poll_and_harms_nothing() {
 
 #[test]
 fn a_waker_that_panics_when_replaced_harms_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let mut task = waiting(&rt, &gate);
@@ -273,7 +254,7 @@ fn a_waker_that_panics_when_replaced_harms_nothing() {
     assert_eq!(panicked.load(Relaxed), 1, "the replaced waker is dropped by the poll");
     assert!(poll_with(&mut task, &next).is_pending());
     gate.open();
-    watch::until(|| count.wakes() == 1);
+    watchdog::until(|| count.count() == 1);
     assert!(matches!(poll_once(&mut task), Poll::Ready(Ok(11))));
     drop((task, rt));
     assert_eq!(memory.strong_count(), 1, "only ours is left");
@@ -282,7 +263,7 @@ fn a_waker_that_panics_when_replaced_harms_nothing() {
 
 #[test]
 fn a_waker_that_panics_when_let_go_with_its_handle_harms_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for completed in [false, true] {
         let rt = workers(1);
         let (gate, tally) = (Gate::new(), Tally::new());
@@ -296,12 +277,12 @@ fn a_waker_that_panics_when_let_go_with_its_handle_harms_nothing() {
         let own = std::mem::ManuallyDrop::new(waker);
         if completed {
             gate.open();
-            watch::until(|| task.is_finished());
+            watchdog::until(|| task.is_finished());
         }
         let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
         gate.open();
         // A waker that was woken by value has no drop left in which to panic.
-        watch::until(|| completed || panicked.load(Relaxed) == 1);
+        watchdog::until(|| completed || panicked.load(Relaxed) == 1);
         assert_eq!(rt.block_on(rt.spawn(async { 2 })).unwrap(), 2, "the worker goes on");
         drop(rt);
         tally.assert_all_dropped(1);
@@ -313,7 +294,7 @@ fn a_waker_that_panics_when_let_go_with_its_handle_harms_nothing() {
 
 #[test]
 fn a_waker_that_panics_when_woken_by_an_abort_or_a_shutdown_harms_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for shutdown in [false, true] {
         let rt = workers(1);
         let tally = Tally::new();
@@ -331,7 +312,7 @@ fn a_waker_that_panics_when_woken_by_an_abort_or_a_shutdown_harms_nothing() {
         } else {
             task.abort();
         }
-        watch::until(|| panicked.load(Relaxed) == 1 && task.is_finished());
+        watchdog::until(|| panicked.load(Relaxed) == 1 && task.is_finished());
         assert!(matches!(poll_once(&mut task), Poll::Ready(Err(error)) if error.is_cancelled()));
         if let Some(rt) = &rt {
             assert_eq!(rt.block_on(rt.spawn(async { 2 })).unwrap(), 2, "the worker goes on");

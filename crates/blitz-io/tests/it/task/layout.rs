@@ -1,4 +1,4 @@
-//! Futures and outputs of every size and alignment.
+//! Tests futures and outputs of every size and alignment.
 
 use std::{
     future::Future,
@@ -9,9 +9,9 @@ use std::{
 
 use blitz_io::{runtime::Runtime, task};
 
-use crate::{
-    make::{all_kinds, workers},
-    watch,
+use crate::support::{
+    runtimes::{all_kinds, workers},
+    watchdog,
 };
 
 /// A future that yields twice and checks each time that its bytes and its address are unchanged.
@@ -78,7 +78,7 @@ fn goes_through<const BYTES: usize, A: Copy + Send + 'static>(rt: &Runtime) {
 
 #[test]
 fn futures_of_every_size_and_alignment_stay_put_and_whole() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         goes_through::<0, u8>(&rt);
         goes_through::<1, u8>(&rt);
@@ -95,7 +95,7 @@ fn futures_of_every_size_and_alignment_stay_put_and_whole() {
 
 #[test]
 fn a_future_of_a_mebibyte_goes_through() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // On a thread with enough stack for the copies that an unoptimised build makes.
     let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(|| {
         let rt = blitz_io::runtime::Builder::new_multi_thread()
@@ -111,7 +111,7 @@ fn a_future_of_a_mebibyte_goes_through() {
 
 #[test]
 fn futures_without_size_run_and_join() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct Nothing;
     impl Future for Nothing {
         type Output = ();
@@ -129,7 +129,7 @@ fn futures_without_size_run_and_join() {
 
 #[test]
 fn large_and_over_aligned_futures_are_dropped_in_place_when_aborted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     #[repr(align(4096))]
     struct Big {
         bytes: [u8; 8192],
@@ -161,7 +161,7 @@ fn large_and_over_aligned_futures_are_dropped_in_place_when_aborted() {
 
 #[test]
 fn tasks_of_many_sizes_take_turns_in_the_same_memory() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     async fn sized<const BYTES: usize>(seed: u8) -> u8 {
         let bytes = [seed; BYTES];
         task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Sets of tasks that stay on their thread.
+//! Tests `LocalSet`, whose tasks stay on their thread.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,64 +19,18 @@ use blitz_io::{
     task::{self, JoinHandle, LocalEnterGuard, LocalSet},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    auto_traits::has,
+    caught_panic::panic_of,
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, one_thread, poll_once, poll_with, workers},
-    runtime::auto_traits::has,
-    tally::{Tally, Token},
-    watch,
+    local_values::{Stays, assert_all_dropped_here, parks},
+    manual_poll::{poll_once, poll_with},
+    on_drop::OnDrop,
+    runtimes::{all_kinds, one_thread, workers},
+    wakers::{self, counted},
+    watchdog,
 };
-
-/// A value that is not `Send`, and is counted when it is dropped.
-pub(crate) struct Stays {
-    token: Token,
-    _not_send: Rc<()>,
-}
-
-impl Stays {
-    pub(crate) fn new(tally: &Tally) -> Self {
-        Self { token: tally.token(), _not_send: Rc::new(()) }
-    }
-
-    pub(crate) fn keep(&self) {
-        self.token.keep();
-    }
-}
-
-/// Asserts that all tokens were dropped once, and on this thread.
-#[track_caller]
-pub(crate) fn assert_all_dropped_here(tally: &Tally, expected: usize) {
-    tally.assert_all_dropped(expected);
-    let here = thread::current().id();
-    assert!(tally.dropped_on().iter().all(|on| *on == here), "one was dropped elsewhere");
-}
-
-/// Clones its waker into `left`, and then waits for ever with `stays` inside.
-pub(crate) fn parks(
-    stays: Stays,
-    left: &Arc<Mutex<Vec<Waker>>>,
-) -> impl Future<Output = ()> + use<> {
-    let left = left.clone();
-    async move {
-        poll_fn(|cx| {
-            left.lock().unwrap().push(cx.waker().clone());
-            Poll::Ready(())
-        })
-        .await;
-        pending::<()>().await;
-        stays.keep();
-    }
-}
-
-/// Calls `f` when it is dropped.
-pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
 
 /// Keeps a value for ever without dropping it, where a leak checker still finds it.
 fn keep_for_ever<T: 'static>(value: T) {
@@ -84,30 +38,9 @@ fn keep_for_ever<T: 'static>(value: T) {
     KEPT.lock().unwrap().push(Box::into_raw(Box::new(value)).expose_provenance());
 }
 
-/// A waker that counts its calls.
-#[derive(Default)]
-struct Calls(AtomicUsize);
-
-impl Calls {
-    fn new() -> (Arc<Self>, Waker) {
-        let calls = Arc::new(Self::default());
-        (calls.clone(), Waker::from(calls))
-    }
-
-    fn get(&self) -> usize {
-        self.0.load(Relaxed)
-    }
-}
-
-impl Wake for Calls {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
-
 #[test]
 fn a_task_may_hold_what_is_not_send() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let count = Rc::new(Cell::new(0));
         let set = LocalSet::new();
@@ -135,7 +68,7 @@ fn a_task_may_hold_what_is_not_send() {
 
 #[test]
 fn awaiting_a_set_waits_for_all_that_its_tasks_spawn() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     fn nest(depth: u32, count: Rc<Cell<u32>>) {
         task::spawn_local(async move {
             task::yield_now().await;
@@ -177,17 +110,17 @@ fn a_set_needs_no_runtime() {
             *shared
         }
     });
-    let (calls, waker) = Calls::new();
+    let (calls, waker) = counted();
     assert!(poll_with(&mut set, &waker).is_pending());
     gate.open();
-    assert_eq!(calls.get(), 1, "the driver is called");
+    assert_eq!(calls.count(), 1, "the driver is called");
     assert!(poll_with(&mut set, &waker).is_ready());
     assert!(matches!(poll_once(&mut handle), Poll::Ready(Ok(3))));
 }
 
 #[test]
 fn run_until_leaves_tasks_for_the_next_time() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set, gate) = (one_thread(), LocalSet::new(), Gate::new());
     let handle = set.spawn_local({
         let gate = gate.clone();
@@ -201,7 +134,7 @@ fn run_until_leaves_tasks_for_the_next_time() {
 
 #[test]
 fn a_task_runs_on_its_thread_whichever_thread_wakes_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (set, here) = (LocalSet::new(), thread::current().id());
         let gates: Vec<_> = (0..50).map(|_| Gate::new()).collect();
@@ -221,7 +154,7 @@ fn a_task_runs_on_its_thread_whichever_thread_wakes_it() {
 
 #[test]
 fn a_handle_may_be_awaited_by_a_task_on_another_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set, gate) = (workers(2), LocalSet::new(), Gate::new());
     let here = thread::current().id();
     let there = set.block_on(&rt, async {
@@ -246,7 +179,7 @@ fn a_handle_may_be_awaited_by_a_task_on_another_thread() {
 
 #[test]
 fn an_abort_from_another_thread_drops_the_future_here() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (set, tally, left) = (LocalSet::new(), Tally::new(), Arc::default());
         let handles: Vec<_> =
@@ -279,7 +212,7 @@ fn without_a_poll_an_abort_takes_effect_at_the_end_of_the_set() {
 
 #[test]
 fn with_the_set_its_tasks_are_dropped_here_and_late_wakes_do_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (set, tally, left) =
             (LocalSet::new(), Tally::new(), Arc::<Mutex<Vec<Waker>>>::default());
@@ -317,7 +250,7 @@ fn wake_and_abort(left: &Mutex<Vec<Waker>>, aborts: &[task::AbortHandle], stop: 
 
 #[test]
 fn a_set_may_be_dropped_while_other_threads_wake_its_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for round in 0..100 {
         let (mut set, tally, left) =
             (LocalSet::new(), Tally::new(), Arc::<Mutex<Vec<Waker>>>::default());
@@ -336,7 +269,7 @@ fn a_set_may_be_dropped_while_other_threads_wake_its_tasks() {
                 })
             })
             .collect();
-        watch::until(|| started.load(Relaxed) == 2);
+        watchdog::until(|| started.load(Relaxed) == 2);
         for _ in 0..round % 4 {
             let _ = poll_once(&mut set);
         }
@@ -354,7 +287,7 @@ thread_local! {
 
 #[test]
 fn a_set_in_a_thread_local_ends_with_its_thread_and_on_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (tally, left) = (Tally::new(), Arc::<Mutex<Vec<Waker>>>::default());
     let outcome = Arc::new(Mutex::new(None));
     let keeper = thread::spawn({
@@ -363,7 +296,7 @@ fn a_set_in_a_thread_local_ends_with_its_thread_and_on_it() {
             let rt = one_thread();
             let set = LocalSet::new();
             let handle = set.spawn_local(parks(Stays::new(&tally), &left));
-            let at_the_end = OnDrop(move || {
+            let at_the_end = OnDrop::new(move || {
                 // No runtime is left on this thread; the set exists, and refuses spawns.
                 let alone = Handle::try_current().is_err();
                 let stays = Stays::new(&tally);
@@ -389,7 +322,7 @@ fn a_set_in_a_thread_local_ends_with_its_thread_and_on_it() {
 
 #[test]
 fn a_set_may_be_polled_by_its_threads_destructors() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     struct AtTheEnd(RefCell<Option<(LocalSet, mpsc::Sender<u32>)>>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
@@ -415,7 +348,7 @@ fn a_set_may_be_polled_by_its_threads_destructors() {
 
 #[test]
 fn sets_nest_and_a_spawn_goes_to_the_innermost() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let outer = LocalSet::new();
     outer.block_on(&rt, async {
@@ -446,7 +379,7 @@ fn sets_nest_and_a_spawn_goes_to_the_innermost() {
 
 #[test]
 fn a_task_may_drive_its_own_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (set, gate, inside) = (Rc::new(LocalSet::new()), Gate::new(), Gate::new());
         let far = set.spawn_local({
@@ -501,7 +434,7 @@ async fn apart(one: impl Future<Output = ()>, two: impl Future<Output = ()>) {
 
 #[test]
 fn two_drivers_of_a_set_are_both_called() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     // The second driver is polled last and completes first; the first is still woken for the
     // task that it waits for.
@@ -524,7 +457,7 @@ fn two_drivers_of_a_set_are_both_called() {
 
 #[test]
 fn tasks_that_one_driver_leaves_are_run_by_the_other() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     let gate = Gate::new();
     rt.block_on(apart(
@@ -539,7 +472,7 @@ fn tasks_that_one_driver_leaves_are_run_by_the_other() {
 
 #[test]
 fn a_driver_that_is_dropped_is_called_no_more() {
-    let (set, (calls, waker)) = (LocalSet::new(), Calls::new());
+    let (set, (calls, waker)) = (LocalSet::new(), counted());
     {
         let mut run = pin!(set.run_until(pending::<()>()));
         assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
@@ -547,12 +480,12 @@ fn a_driver_that_is_dropped_is_called_no_more() {
     }
     assert_eq!(Arc::strong_count(&calls), 2);
     set.spawn_local(async {});
-    assert_eq!(calls.get(), 0);
+    assert_eq!(calls.count(), 0);
 }
 
 #[test]
 fn a_spawn_from_outside_calls_the_driver() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     rt.block_on(async {
         let mut run = pin!(set.run_until(pending::<()>()));
@@ -574,16 +507,16 @@ fn a_poll_of_a_set_polls_61_tasks_and_comes_again() {
         let count = count.clone();
         set.spawn_local(async move { count.set(count.get() + 1) });
     }
-    let (calls, waker) = Calls::new();
+    let (calls, waker) = counted();
     assert!(poll_with(&mut set, &waker).is_pending());
-    assert_eq!((count.get(), calls.get()), (61, 1));
+    assert_eq!((count.get(), calls.count()), (61, 1));
     assert!(poll_with(&mut set, &waker).is_ready());
-    assert_eq!((count.get(), calls.get()), (100, 1));
+    assert_eq!((count.get(), calls.count()), (100, 1));
 }
 
 #[test]
 fn neither_the_future_nor_the_tasks_can_keep_the_others_waiting() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     let turns = Rc::new(Cell::new(0));
     for _ in 0..3 {
@@ -613,7 +546,7 @@ fn neither_the_future_nor_the_tasks_can_keep_the_others_waiting() {
 
 #[test]
 fn tasks_woken_by_another_thread_run_although_the_set_is_busy() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set, gate) = (one_thread(), LocalSet::new(), Gate::new());
     let stop = Rc::new(Cell::new(false));
     set.spawn_local({
@@ -638,7 +571,7 @@ fn tasks_woken_by_another_thread_run_although_the_set_is_busy() {
 
 #[test]
 fn each_task_has_a_budget_of_its_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     let turns = Rc::new(Cell::new(0));
     let ready: Vec<_> = (0..300).map(|_| set.spawn_local(async {})).collect();
@@ -669,7 +602,7 @@ fn each_task_has_a_budget_of_its_own() {
 
 #[test]
 fn a_panic_goes_to_the_handle_and_the_set_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     let panics = set.spawn_local(async { panic!("on purpose") });
     let works = set.spawn_local(async { 1 });
@@ -688,7 +621,7 @@ fn a_destructor_that_panics_ends_its_own_task_only() {
             let stays = Stays::new(&tally);
             set.spawn_local(async move {
                 let _stays = stays;
-                let _panics = OnDrop(move || assert!(n != 1, "on purpose"));
+                let _panics = OnDrop::new(move || assert!(n != 1, "on purpose"));
                 pending::<()>().await;
             })
         })
@@ -713,7 +646,7 @@ fn tasks_spawned_by_a_destructor_while_its_set_ends_are_cancelled() {
     for _ in 0..3 {
         let (tally, spawned) = (tally.clone(), spawned.clone());
         set.spawn_local(async move {
-            let _at_the_end = OnDrop(move || {
+            let _at_the_end = OnDrop::new(move || {
                 let stays = Stays::new(&tally);
                 spawned.borrow_mut().push(task::spawn_local(async move { stays.keep() }));
             });
@@ -739,7 +672,7 @@ fn a_destructor_may_wake_and_abort_others_of_its_set() {
     set.spawn_local({
         let left = left.clone();
         async move {
-            let _at_the_end = OnDrop(move || {
+            let _at_the_end = OnDrop::new(move || {
                 left.lock().unwrap().iter().for_each(Waker::wake_by_ref);
                 aborts.iter().for_each(task::AbortHandle::abort);
             });
@@ -769,13 +702,13 @@ fn an_output_that_is_not_send_is_dropped_here() {
 
 #[test]
 fn an_entered_set_takes_what_is_spawned_and_calls_its_driver() {
-    let (mut set, (calls, waker)) = (LocalSet::new(), Calls::new());
+    let (mut set, (calls, waker)) = (LocalSet::new(), counted());
     let keep = set.spawn_local(pending::<()>());
     assert!(poll_with(&mut set, &waker).is_pending());
     let guard = set.enter();
     let mut handle = task::spawn_local(async { 4 });
     drop(guard);
-    assert_eq!(calls.get(), 1);
+    assert_eq!(calls.count(), 1);
     assert!(poll_with(&mut set, &waker).is_pending());
     assert!(matches!(poll_once(&mut handle), Poll::Ready(Ok(4))));
     keep.abort();
@@ -824,7 +757,7 @@ fn a_guard_from_inside_a_poll_may_outlive_it() {
 
 #[test]
 fn a_leaked_guard_harms_no_other_set() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // On a thread of its own, because the set stays entered there.
     thread::spawn(|| {
         let rt = one_thread();
@@ -860,7 +793,7 @@ fn a_set_that_is_leaked_takes_wakes_and_gives_nothing() {
 
 #[test]
 fn spawn_local_outside_of_a_set_names_the_line_that_called_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let said =
         ["`spawn_local` called from outside of a `task::LocalSet` or `runtime::LocalRuntime`"];
     let line = line!() + 1;
@@ -872,7 +805,7 @@ fn spawn_local_outside_of_a_set_names_the_line_that_called_it() {
 
 #[test]
 fn a_task_on_a_worker_is_outside_of_the_set_that_spawned_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (workers(1), LocalSet::new());
     let error = set.block_on(&rt, async {
         blitz_io::spawn(async { drop(task::spawn_local(async {})) }).await.unwrap_err()
@@ -882,7 +815,7 @@ fn a_task_on_a_worker_is_outside_of_the_set_that_spawned_it() {
 
 #[test]
 fn block_on_inside_async_code_panics_at_the_caller() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let line = line!() + 2;
     rt.block_on(async {
@@ -894,25 +827,19 @@ fn block_on_inside_async_code_panics_at_the_caller() {
 
 #[test]
 fn a_driver_whose_waker_panics_stays_in_use() {
-    struct Panics;
-    impl Wake for Panics {
-        fn wake(self: Arc<Self>) {
-            panic!("on purpose");
-        }
-    }
     let (mut set, gate) = (LocalSet::new(), Gate::new());
     set.spawn_local({
         let gate = gate.clone();
         async move { gate.opened().await }
     });
-    assert!(poll_with(&mut set, &Waker::from(Arc::new(Panics))).is_pending());
+    assert!(poll_with(&mut set, &wakers::panics()).is_pending());
     gate.open();
     assert!(poll_once(&mut set).is_ready());
 }
 
 #[test]
 fn a_panic_of_the_future_leaves_the_set_as_it_was() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     let handle = set.spawn_local(async { 8 });
     panic_of(|| set.block_on(&rt, async { panic!("on purpose") })).says(&["on purpose"]);
@@ -922,7 +849,7 @@ fn a_panic_of_the_future_leaves_the_set_as_it_was() {
 
 #[test]
 fn large_futures_and_their_tasks_have_ids() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set) = (one_thread(), LocalSet::new());
     let large = [7u8; 20_000];
     let handle = set.spawn_local(async move {
@@ -935,7 +862,7 @@ fn large_futures_and_their_tasks_have_ids() {
 
 #[test]
 fn ten_thousand_tasks_come_and_go_twice() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, set, tally) = (one_thread(), LocalSet::new(), Tally::new());
     for _ in 0..2 {
         let handles: Vec<_> = (0..10_000)
@@ -976,7 +903,7 @@ const ENDED: &str =
 
 #[test]
 fn a_set_that_ends_on_panic_drops_its_tasks_and_fails_from_then_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (mut set, tally, left) = (LocalSet::new(), Tally::new(), Arc::default());
         set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
@@ -1002,7 +929,7 @@ fn a_panic_in_a_destructor_ends_such_a_set_too() {
     let mut set = LocalSet::new();
     set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
     let handle = set.spawn_local(async {
-        let _panics = OnDrop(|| panic!("on purpose"));
+        let _panics = OnDrop::new(|| panic!("on purpose"));
         pending::<()>().await;
     });
     assert!(poll_once(&mut set).is_pending());
@@ -1053,7 +980,7 @@ fn a_set_that_ends_inside_of_its_own_task_ends_that_task() {
 
 #[test]
 fn blocking_in_place_is_not_for_sets() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let said = ["can call blocking only when running on the multi-threaded runtime"];
     let block = || panic_of(|| task::block_in_place(|| ()));
     for rt in all_kinds() {
@@ -1063,7 +990,7 @@ fn blocking_in_place_is_not_for_sets() {
             .says(&said);
         // Nor for the destructors of its tasks.
         let (sender, receiver) = mpsc::channel();
-        let at_the_end = OnDrop(move || sender.send(block()).unwrap());
+        let at_the_end = OnDrop::new(move || sender.send(block()).unwrap());
         set.spawn_local(async move {
             let _at_the_end = at_the_end;
             pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Tasks, sets of tasks, and code that blocks.
+//! Tests tasks, sets of tasks, and code that blocks.
 
 mod abort;
 mod admission;

@@ -1,15 +1,16 @@
-//! An output is dropped exactly once, whatever happens to its task and handle.
+//! Tests that an output is dropped exactly once, whatever happens to its task and handle.
 
-use crate::{
+use crate::support::{
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, one_thread, poll_once, run_until, workers, workers_and_threads},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, one_thread, run_until, workers, workers_and_threads},
+    watchdog,
 };
 
 #[test]
 fn a_joined_output_is_dropped_by_the_joiner() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();
@@ -24,7 +25,7 @@ fn a_joined_output_is_dropped_by_the_joiner() {
 
 #[test]
 fn an_output_without_a_handle_is_dropped_by_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(1);
     let (gate, tally) = (Gate::new(), Tally::new());
     let (opened, token) = (gate.opened(), tally.token());
@@ -35,7 +36,7 @@ fn an_output_without_a_handle_is_dropped_by_the_runtime() {
     let abort = task.abort_handle();
     drop(task);
     gate.open();
-    watch::until(|| abort.is_finished() && tally.dropped() == 1);
+    watchdog::until(|| abort.is_finished() && tally.dropped() == 1);
     drop(rt);
     tally.assert_all_dropped(1);
     assert_eq!(tally.dropped_on(), threads);
@@ -43,12 +44,12 @@ fn an_output_without_a_handle_is_dropped_by_the_runtime() {
 
 #[test]
 fn an_output_whose_handle_is_dropped_after_completion_is_dropped_with_it() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let tally = Tally::new();
     let token = tally.token();
     let task = rt.spawn(async move { token });
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     assert_eq!(tally.dropped(), 0);
     drop(task);
     tally.assert_all_dropped(1);
@@ -57,7 +58,7 @@ fn an_output_whose_handle_is_dropped_after_completion_is_dropped_with_it() {
 
 #[test]
 fn an_output_of_an_aborted_task_that_completed_first_is_dropped_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();
@@ -73,7 +74,7 @@ fn an_output_of_an_aborted_task_that_completed_first_is_dropped_once() {
 
 #[test]
 fn an_output_whose_handle_was_polled_before_is_dropped_once() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, tally) = (Gate::new(), Tally::new());
     let (opened, token) = (gate.opened(), tally.token());
@@ -83,14 +84,14 @@ fn an_output_whose_handle_was_polled_before_is_dropped_once() {
     });
     assert!(poll_once(&mut task).is_pending());
     gate.open();
-    watch::until(|| task.is_finished());
+    watchdog::until(|| task.is_finished());
     drop(task);
     tally.assert_all_dropped(1);
 }
 
 #[test]
 fn an_output_is_dropped_once_when_the_handle_goes_as_the_task_completes() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let tally = Tally::new();
     for round in 0..2_000 {
@@ -108,7 +109,7 @@ fn an_output_is_dropped_once_when_the_handle_goes_as_the_task_completes() {
 
 #[test]
 fn an_output_that_was_not_joined_outlives_its_runtime_in_the_handle() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let token = tally.token();
@@ -124,7 +125,7 @@ fn an_output_that_was_not_joined_outlives_its_runtime_in_the_handle() {
 
 #[test]
 fn a_handle_may_be_the_output_of_another_task() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let tally = Tally::new();
     let token = tally.token();

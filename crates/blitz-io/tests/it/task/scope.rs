@@ -1,4 +1,4 @@
-//! Scopes: no task that was spawned in a scope goes on after it.
+//! Tests `task::scope`: no task that was spawned in a scope goes on after it.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -12,17 +12,18 @@ use std::{
 
 use blitz_io::task::{self, Scope};
 
-use crate::{
-    caught,
+use crate::support::{
+    caught_panic,
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, poll_once, run_until, workers},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, run_until, workers},
+    watchdog,
 };
 
 #[test]
 fn a_scope_completes_after_children_that_are_not_awaited() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (tally, ended) = (Tally::new(), Arc::new(AtomicUsize::new(0)));
         let (inside, count) = (tally.clone(), ended.clone());
@@ -58,7 +59,7 @@ fn descend(scope: &Scope, depth: usize, count: Arc<AtomicUsize>) {
 
 #[test]
 fn children_of_children_are_awaited_though_the_body_is_over() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let count = Arc::new(AtomicUsize::new(0));
         let inside = count.clone();
@@ -69,11 +70,11 @@ fn children_of_children_are_awaited_though_the_body_is_over() {
 
 #[test]
 fn the_panic_of_a_child_ends_the_body_and_the_others_and_then_goes_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let inside = tally.clone();
-        let panic = caught::panic_of(|| {
+        let panic = caught_panic::panic_of(|| {
             rt.block_on(task::scope(|scope| async move {
                 let (of_body, of_child) = (inside.token(), inside.token());
                 scope.spawn(async move {
@@ -92,11 +93,11 @@ fn the_panic_of_a_child_ends_the_body_and_the_others_and_then_goes_on() {
 
 #[test]
 fn the_panic_of_the_body_goes_on_when_the_children_have_ended() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tally = Tally::new();
         let inside = tally.clone();
-        let panic = caught::panic_of(|| {
+        let panic = caught_panic::panic_of(|| {
             rt.block_on(task::scope(|scope| async move {
                 let token = inside.token();
                 scope.spawn(async move {
@@ -116,9 +117,9 @@ fn the_panic_of_the_body_goes_on_when_the_children_have_ended() {
 
 #[test]
 fn the_first_panic_is_resumed() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
-    let panic = caught::panic_of(|| {
+    let panic = caught_panic::panic_of(|| {
         rt.block_on(task::scope(|scope| async move {
             let first = scope.spawn(async { panic!("the first") });
             scope.spawn(async move {
@@ -132,23 +133,23 @@ fn the_first_panic_is_resumed() {
 
 #[test]
 fn the_handle_of_a_child_that_panicked_refers_to_the_scope() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let outside: Arc<Mutex<Option<task::JoinHandle<()>>>> = Arc::default();
     let slot = outside.clone();
-    caught::panic_of(|| {
+    caught_panic::panic_of(|| {
         rt.block_on(task::scope(|scope| async move {
             *slot.lock().unwrap() = Some(scope.spawn(async { panic!("a child's panic") }));
         }))
     });
     let handle = outside.lock().unwrap().take().unwrap();
     let error = rt.block_on(handle).unwrap_err();
-    assert!(caught::message(&*error.into_panic()).contains("its scope has the panic"));
+    assert!(caught_panic::message(&*error.into_panic()).contains("its scope has the panic"));
 }
 
 #[test]
 fn dropping_a_scope_aborts_all_of_its_children() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (tally, gate) = (Tally::new(), Gate::new());
         let (inside, begun) = (tally.clone(), gate.clone());
@@ -183,7 +184,7 @@ fn dropping_a_scope_aborts_all_of_its_children() {
 
 #[test]
 fn an_aborted_child_does_not_trouble_the_scope() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let output = rt.block_on(task::scope(|scope| async move {
         let child = scope.spawn(pending::<()>());
@@ -198,7 +199,7 @@ fn an_aborted_child_does_not_trouble_the_scope() {
 
 #[test]
 fn a_child_that_comes_too_late_never_begins() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     rt.block_on(async {
         let scope = task::scope(|scope| async move { scope }).await;
@@ -210,9 +211,9 @@ fn a_child_that_comes_too_late_never_begins() {
 
 #[test]
 fn scopes_nest_and_the_inner_panic_reaches_the_outer() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
-    let panic = caught::panic_of(|| {
+    let panic = caught_panic::panic_of(|| {
         rt.block_on(task::scope(|outer| async move {
             outer.spawn(task::scope(|inner| async move {
                 inner.spawn(async { panic!("deep inside") });
@@ -227,7 +228,7 @@ fn scopes_nest_and_the_inner_panic_reaches_the_outer() {
 #[test]
 fn a_scope_without_children_is_its_body() {
     assert_eq!(poll_once(&mut Box::pin(task::scope(|_| async { 1 }))), Poll::Ready(1));
-    let without_runtime = caught::panic_of(|| {
+    let without_runtime = caught_panic::panic_of(|| {
         poll_once(&mut Box::pin(task::scope(|scope| async move { drop(scope.spawn(async {})) })))
     });
     without_runtime.says(&["no runtime on this thread"]);
@@ -235,7 +236,7 @@ fn a_scope_without_children_is_its_body() {
 
 #[test]
 fn children_end_with_their_runtime_and_so_does_the_wait_for_them() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (rt, other) = (workers(1), workers(1));
     let handle = other.handle().clone();
     rt.block_on(task::scope(|scope| async move {

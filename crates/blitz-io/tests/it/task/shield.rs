@@ -1,4 +1,4 @@
-//! `task::shield`: each sentence of its documentation.
+//! Tests each sentence of the documentation of `task::shield`.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -9,12 +9,13 @@ use std::{
 
 use blitz_io::task::{self, Shield, shield};
 
-use crate::{
-    caught::message,
+use crate::support::{
+    caught_panic::message,
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, poll_once, run_until, workers},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, run_until, workers},
+    watchdog,
 };
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -26,7 +27,7 @@ async fn once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 
 #[test]
 fn an_abort_inside_a_shield_waits_for_its_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, tally, (sender, receiver)) = (Gate::new(), Tally::new(), mpsc::channel());
     let (opened, token) = (gate.opened(), tally.token());
@@ -42,11 +43,11 @@ fn an_abort_inside_a_shield_waits_for_its_end() {
         pending::<()>().await;
         token.keep();
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     task.abort();
     gate.knock();
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     assert!(!task.is_finished());
     assert_eq!(tally.dropped(), 0);
     gate.open();
@@ -58,7 +59,7 @@ fn an_abort_inside_a_shield_waits_for_its_end() {
 
 #[test]
 fn a_task_that_ends_with_its_shield_completes_although_aborted() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -66,7 +67,7 @@ fn a_task_that_ends_with_its_shield_completes_although_aborted() {
         opened.await;
         6
     }));
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     gate.open();
     assert_eq!(rt.block_on(task).unwrap(), 6);
@@ -74,7 +75,7 @@ fn a_task_that_ends_with_its_shield_completes_although_aborted() {
 
 #[test]
 fn an_abort_before_the_first_poll_is_not_deferred() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -83,14 +84,14 @@ fn an_abort_before_the_first_poll_is_not_deferred() {
         opened.await;
         shielded.await;
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     assert!(rt.block_on(task).unwrap_err().is_cancelled());
 }
 
 #[test]
 fn dropping_a_shield_lets_the_abort_through() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
     let opened = gate.opened();
@@ -102,7 +103,7 @@ fn dropping_a_shield_lets_the_abort_through() {
         drop(shielded);
         pending::<()>().await;
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     gate.open();
     assert!(rt.block_on(task).unwrap_err().is_cancelled());
@@ -111,7 +112,7 @@ fn dropping_a_shield_lets_the_abort_through() {
 
 #[test]
 fn a_shield_that_panics_lets_the_abort_through() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, caught) = (Gate::new(), Gate::new());
     let (opened, told) = (gate.opened(), caught.clone());
@@ -131,7 +132,7 @@ fn a_shield_that_panics_lets_the_abort_through() {
         told.open();
         pending::<()>().await;
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     gate.open();
     assert!(rt.block_on(task).unwrap_err().is_cancelled());
@@ -140,7 +141,7 @@ fn a_shield_that_panics_lets_the_abort_through() {
 
 #[test]
 fn shields_nest_and_the_outermost_decides() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (inner, outer, (sender, receiver)) = (Gate::new(), Gate::new(), mpsc::channel());
     let (in_inner, in_outer) = (inner.opened(), outer.opened());
@@ -154,11 +155,11 @@ fn shields_nest_and_the_outermost_decides() {
         .await;
         pending::<()>().await;
     });
-    watch::until(|| inner.waiting() == 1);
+    watchdog::until(|| inner.waiting() == 1);
     task.abort();
     inner.open();
     assert_eq!(receiver.recv(), Ok("inner ended"));
-    watch::until(|| outer.waiting() == 1);
+    watchdog::until(|| outer.waiting() == 1);
     assert!(!task.is_finished());
     outer.open();
     assert_eq!(receiver.recv(), Ok("outer ended"));
@@ -167,7 +168,7 @@ fn shields_nest_and_the_outermost_decides() {
 
 #[test]
 fn shields_that_end_out_of_order_defer_until_the_last() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
     let opened = gate.opened();
@@ -182,7 +183,7 @@ fn shields_that_end_out_of_order_defer_until_the_last() {
         drop(two);
         pending::<()>().await;
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     gate.open();
     assert!(rt.block_on(task).unwrap_err().is_cancelled());
@@ -191,7 +192,7 @@ fn shields_that_end_out_of_order_defer_until_the_last() {
 
 #[test]
 fn a_shield_after_a_shield_defers_anew() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -202,7 +203,7 @@ fn a_shield_after_a_shield_defers_anew() {
         shield(opened).await;
         5
     });
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     gate.open();
     assert_eq!(rt.block_on(task).unwrap(), 5);
@@ -210,7 +211,7 @@ fn a_shield_after_a_shield_defers_anew() {
 
 #[test]
 fn outside_a_task_a_shield_does_nothing() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let mut alone = Box::pin(shield(async { 1 }));
     assert_eq!(poll_once(&mut alone), Poll::Ready(1));
     let mut never = Box::pin(shield(pending::<()>()));
@@ -227,7 +228,7 @@ fn outside_a_task_a_shield_does_nothing() {
 
 #[test]
 fn polled_outside_first_a_shield_protects_the_task_that_polls_it_next() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -238,7 +239,7 @@ fn polled_outside_first_a_shield_protects_the_task_that_polls_it_next() {
     assert!(poll_once(&mut shielded).is_pending());
     gate.knock();
     let task = rt.spawn(shielded);
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     gate.open();
     assert_eq!(rt.block_on(task).unwrap(), 4);
@@ -246,7 +247,7 @@ fn polled_outside_first_a_shield_protects_the_task_that_polls_it_next() {
 
 #[test]
 fn polled_by_another_task_the_shield_moves_with_the_future() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, tally) = (Gate::new(), Tally::new());
     let opened = gate.opened();
@@ -267,7 +268,7 @@ fn polled_by_another_task_the_shield_moves_with_the_future() {
     polled.block();
     gate.knock(); // drops the waker of `one`
     let two = rt.spawn(receiver.recv().unwrap());
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     one.abort();
     assert!(rt.block_on(one).unwrap_err().is_cancelled(), "`one` is protected no more");
     tally.assert_all_dropped(1);
@@ -278,7 +279,7 @@ fn polled_by_another_task_the_shield_moves_with_the_future() {
 
 #[test]
 fn an_abort_deferred_in_one_task_stays_there_when_the_shield_moves_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -296,7 +297,7 @@ fn an_abort_deferred_in_one_task_stays_there_when_the_shield_moves_on() {
     one.abort();
     gate.knock();
     let two = rt.spawn(shielded);
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     assert!(rt.block_on(one).unwrap_err().is_cancelled(), "nothing protects `one` any more");
     assert!(!two.is_finished());
     gate.open();
@@ -305,7 +306,7 @@ fn an_abort_deferred_in_one_task_stays_there_when_the_shield_moves_on() {
 
 #[test]
 fn a_shield_that_outlives_its_task_is_harmless() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (sender, receiver) = mpsc::channel::<Pin<Box<Shield<_>>>>();
     let task = rt.spawn(async move {
@@ -326,7 +327,7 @@ fn a_shield_that_outlives_its_task_is_harmless() {
 
 #[test]
 fn a_forgotten_shield_leaves_its_task_unabortable_until_shutdown() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (gate, tally, (sender, receiver)) = (Gate::new(), Tally::new(), mpsc::channel());
         let (opened, token) = (gate.opened(), tally.token());
@@ -358,7 +359,7 @@ fn a_forgotten_shield_leaves_its_task_unabortable_until_shutdown() {
 
 #[test]
 fn shutdown_drops_shielded_tasks() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (gate, tally) = (Gate::new(), Tally::new());
         for _ in 0..10 {
@@ -382,7 +383,7 @@ fn nested(depth: u32, inner: Boxed<u32>) -> Boxed<u32> {
 
 #[test]
 fn two_hundred_and_fifty_five_shields_nest_and_one_more_panics() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let gate = Gate::new();
         let opened = gate.opened();
@@ -419,7 +420,7 @@ fn two_hundred_and_fifty_five_shields_nest_and_one_more_panics() {
 
 #[test]
 fn the_panic_of_one_shield_too_many_leaves_the_count_as_it_was() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, caught) = (Gate::new(), Arc::new(Gate::default()));
     let (opened, told) = (gate.opened(), caught.clone());
@@ -437,7 +438,7 @@ fn the_panic_of_one_shield_too_many_leaves_the_count_as_it_was() {
         opened.await; // no shield is left, so the task can be aborted here
     });
     caught.block();
-    watch::until(|| gate.waiting() == 1);
+    watchdog::until(|| gate.waiting() == 1);
     task.abort();
     assert!(rt.block_on(task).unwrap_err().is_cancelled());
 }

@@ -1,4 +1,4 @@
-//! `spawn_blocking`: as many threads as needed and no more, and each closure runs once.
+//! Tests `spawn_blocking`: as many threads as needed and no more, and each closure runs once.
 
 use std::{
     sync::{
@@ -16,12 +16,13 @@ use blitz_io::{
     task::{self, Rejection},
 };
 
-use crate::{
-    caught::{message, panic_of},
+use crate::support::{
+    caught_panic::{message, panic_of},
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, one_thread, poll_once, workers},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 /// Creates a runtime with at most `cap` blocking threads, which end when idle for `keep_alive`.
@@ -38,7 +39,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 #[test]
 fn a_closure_runs_and_its_value_comes_back() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let out = rt.block_on(async {
             let here = thread::current().id();
@@ -59,7 +60,7 @@ fn a_closure_runs_and_its_value_comes_back() {
 
 #[test]
 fn inside_a_closure_the_runtime_is_current_and_block_on_is_allowed() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let id = rt.handle().id();
         let answer = rt.block_on(rt.spawn_blocking(move || {
@@ -75,12 +76,12 @@ fn inside_a_closure_the_runtime_is_current_and_block_on_is_allowed() {
 
 #[test]
 fn no_budget_applies_inside_a_closure() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let handles: Vec<_> = (0..300).map(|n| rt.spawn(async move { n })).collect();
     let sum: usize = rt
         .block_on(rt.spawn_blocking(move || {
-            watch::until(|| handles.iter().all(task::JoinHandle::is_finished));
+            watchdog::until(|| handles.iter().all(task::JoinHandle::is_finished));
             // Each handle is polled once; a budget of 128 would end before the last.
             handles
                 .into_iter()
@@ -96,7 +97,7 @@ fn no_budget_applies_inside_a_closure() {
 
 #[test]
 fn a_panic_in_a_closure_goes_to_the_joiner_and_the_thread_works_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = capped(1, LONG);
     let error = rt.block_on(rt.spawn_blocking(|| panic!("boom"))).unwrap_err();
     assert_eq!(message(&*error.into_panic()), "boom");
@@ -106,7 +107,7 @@ fn a_panic_in_a_closure_goes_to_the_joiner_and_the_thread_works_on() {
 
 #[test]
 fn an_abort_works_until_the_closure_has_started() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = capped(1, LONG);
     let (inside, go_on, tally) = (Gate::new(), Gate::new(), Tally::new());
     let (told, wait) = (inside.clone(), go_on.clone());
@@ -136,7 +137,7 @@ fn outside_of_a_runtime_it_panics_as_spawn_does() {
 
 #[test]
 fn a_closure_larger_than_a_page_is_run_whole() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let large = [7u8; 20_000];
     let sum = rt.spawn_blocking(move || large.iter().map(|&byte| u64::from(byte)).sum::<u64>());
@@ -145,7 +146,7 @@ fn a_closure_larger_than_a_page_is_run_whole() {
 
 #[test]
 fn every_closure_runs_once_while_threads_start_and_end() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     const SPAWNERS: usize = 8;
     const EACH: usize = 2_000;
     // Threads end as soon as they are idle, so starting, waking and ending threads all race.
@@ -171,8 +172,8 @@ fn every_closure_runs_once_while_threads_start_and_end() {
             }
         });
         // A closure that was taken out of the queue may still be cancelled before it starts.
-        watch::until(|| ran.iter().all(|ran| ran.load(Relaxed) > 0));
-        watch::until(|| rt.metrics().blocking_queue_depth() == 0);
+        watchdog::until(|| ran.iter().all(|ran| ran.load(Relaxed) > 0));
+        watchdog::until(|| rt.metrics().blocking_queue_depth() == 0);
         drop(rt);
         assert!(ran.iter().all(|ran| ran.load(Relaxed) == 1), "not once");
     }
@@ -180,7 +181,7 @@ fn every_closure_runs_once_while_threads_start_and_end() {
 
 #[test]
 fn closures_that_wait_for_each_other_all_get_a_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..20 {
         let rt = one_thread();
         let meeting = Arc::new(Barrier::new(8));
@@ -202,7 +203,7 @@ fn closures_that_wait_for_each_other_all_get_a_thread() {
 /// has not woken up must not be counted as idle by the next spawner.
 #[test]
 fn a_closure_that_stays_never_keeps_another_from_its_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for _ in 0..200 {
         let rt = one_thread();
         rt.block_on(async {
@@ -231,7 +232,7 @@ fn a_closure_that_stays_never_keeps_another_from_its_thread() {
 
 #[test]
 fn threads_are_as_many_as_run_and_never_more_than_the_cap() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = capped(4, LONG);
     let gate = Gate::new();
     let metrics = rt.metrics();
@@ -259,12 +260,12 @@ fn threads_are_as_many_as_run_and_never_more_than_the_cap() {
     for job in jobs {
         rt.block_on(job).unwrap();
     }
-    watch::until(|| figures() == (4, 4, 0));
+    watchdog::until(|| figures() == (4, 4, 0));
     // With one job at a time, the same thread runs each job, and no new thread is started.
     let threads: Vec<_> = (0..20)
         .map(|_| {
             let thread = rt.block_on(rt.spawn_blocking(|| thread::current().id())).unwrap();
-            watch::until(|| figures() == (4, 4, 0));
+            watchdog::until(|| figures() == (4, 4, 0));
             thread
         })
         .collect();
@@ -277,7 +278,7 @@ fn threads_are_as_many_as_run_and_never_more_than_the_cap() {
 #[test]
 fn under_a_steady_load_there_are_about_as_many_threads_as_jobs_in_flight() {
     const IN_FLIGHT: usize = 50;
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let most = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<_> = (0..IN_FLIGHT)
@@ -302,7 +303,7 @@ fn under_a_steady_load_there_are_about_as_many_threads_as_jobs_in_flight() {
 
 #[test]
 fn idle_threads_leave_and_come_back_when_needed() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (started, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (starts, stops) = (started.clone(), stopped.clone());
     let rt = Builder::new_current_thread()
@@ -326,8 +327,8 @@ fn idle_threads_leave_and_come_back_when_needed() {
         for job in jobs {
             rt.block_on(job).unwrap();
         }
-        watch::until(|| rt.metrics().num_blocking_threads() == 0);
-        watch::until(|| stopped.load(Relaxed) == started.load(Relaxed));
+        watchdog::until(|| rt.metrics().num_blocking_threads() == 0);
+        watchdog::until(|| stopped.load(Relaxed) == started.load(Relaxed));
         assert!(started.load(Relaxed) >= 3 * round);
     }
     drop(rt);
@@ -336,7 +337,7 @@ fn idle_threads_leave_and_come_back_when_needed() {
 
 #[test]
 fn threads_have_the_name_and_the_hooks_of_the_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let hooked: Arc<Mutex<Vec<_>>> = Arc::default();
     let log = hooked.clone();
     let rt = Builder::new_current_thread()
@@ -355,7 +356,7 @@ fn threads_have_the_name_and_the_hooks_of_the_runtime() {
 
 #[test]
 fn a_thread_name_function_that_panics_leaves_no_job_stranded() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let bad = Arc::new(AtomicUsize::new(1));
     let fails = bad.clone();
     let rt = Builder::new_current_thread()
@@ -376,7 +377,7 @@ fn a_thread_name_function_that_panics_leaves_no_job_stranded() {
 
 #[test]
 fn a_thread_waits_for_a_task_without_a_runtime() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     let gate = Gate::new();
     let opened = gate.opened();
@@ -404,7 +405,7 @@ fn a_thread_waits_for_a_task_without_a_runtime() {
 
 #[test]
 fn bounded_blocking_work_waits_for_a_place_in_the_queue() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(1)
@@ -418,9 +419,9 @@ fn bounded_blocking_work_waits_for_a_place_in_the_queue() {
     };
     let running = rt.handle().try_spawn_blocking_bounded(blocks.clone()).unwrap();
     // The job leaves the queue, and frees its place there, once the only thread has taken it.
-    watch::until(|| rt.metrics().blocking_queue_depth() == 0);
+    watchdog::until(|| rt.metrics().blocking_queue_depth() == 0);
     let mut queued = Vec::new();
-    watch::until(|| {
+    watchdog::until(|| {
         queued.extend(rt.handle().try_spawn_blocking_bounded(blocks.clone()));
         queued.len() == 2
     });
@@ -439,7 +440,7 @@ fn bounded_blocking_work_waits_for_a_place_in_the_queue() {
 
 #[test]
 fn bounded_blocking_work_that_waits_when_the_runtime_ends_is_given_back() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(1)
@@ -452,7 +453,7 @@ fn bounded_blocking_work_that_waits_when_the_runtime_ends_is_given_back() {
         move || gate.block()
     };
     drop(rt.spawn_blocking(blocks));
-    watch::until(|| rt.metrics().blocking_queue_depth() == 0);
+    watchdog::until(|| rt.metrics().blocking_queue_depth() == 0);
     let queued = rt.handle().try_spawn_blocking_bounded(|| ()).unwrap();
     let mut waits = Box::pin(rt.handle().spawn_blocking_bounded(|| 7));
     assert!(poll_once(&mut waits).is_pending());

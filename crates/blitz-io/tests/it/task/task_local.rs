@@ -1,4 +1,4 @@
-//! `task_local!`: a value that is set while a future is polled.
+//! Tests `task_local!`: a value that is set while a future is polled.
 #![deny(warnings)]
 
 use std::{
@@ -13,12 +13,12 @@ use std::{
 
 use blitz_io::task::{AccessError, LocalKey, yield_now};
 
-use crate::{
-    by_hand::{now, poll},
-    caught::panic_of,
-    make::all_kinds,
-    tally::Tally,
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    drop_tally::Tally,
+    manual_poll::{now, poll_once},
+    runtimes::all_kinds,
+    watchdog,
 };
 
 blitz_io::task_local! {
@@ -43,7 +43,7 @@ fn a_task_local_may_be_declared_in_every_way() {
 
 #[test]
 fn every_task_has_its_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let tasks: Vec<_> = (0..100)
             .map(|number| {
@@ -92,7 +92,7 @@ fn a_scope_inside_of_with_panics_as_tokio_documents() {
         panic.says(&["cannot enter a task-local scope while the task-local storage is borrowed"]);
         panic.at(file!(), line);
         let mut future = pin!(NUMBER.scope(2, async {}));
-        panic_of(|| NUMBER.with(|_| poll(future.as_mut()))).says(&["is borrowed"]);
+        panic_of(|| NUMBER.with(|_| poll_once(&mut future))).says(&["is borrowed"]);
         // The panic that was caught has not left the value borrowed.
         assert_eq!(NUMBER.sync_scope(3, || NUMBER.get()), 3);
     });
@@ -105,9 +105,9 @@ fn between_polls_there_is_none() {
         NUMBER.get()
     }));
     NUMBER.sync_scope(2, || {
-        assert!(poll(future.as_mut()).is_pending());
+        assert!(poll_once(&mut future).is_pending());
         assert_eq!(NUMBER.get(), 2);
-        assert_eq!(poll(future.as_mut()), Poll::Ready(1));
+        assert_eq!(poll_once(&mut future), Poll::Ready(1));
         assert_eq!(NUMBER.get(), 2);
     });
     assert!(NUMBER.try_get().is_err());
@@ -120,7 +120,7 @@ fn a_panic_ends_a_scope() {
         assert!(caught.is_err());
         assert_eq!(NUMBER.get(), 1);
         let mut future = Box::pin(NUMBER.scope(3, async { panic!("in the poll") }));
-        let polled = catch_unwind(AssertUnwindSafe(|| poll(future.as_mut()).is_ready()));
+        let polled = catch_unwind(AssertUnwindSafe(|| poll_once(&mut future).is_ready()));
         assert!(polled.is_err());
         assert_eq!(NUMBER.get(), 1);
     });
@@ -146,13 +146,13 @@ impl<F: Future + Unpin> Future for AtDrop<F> {
 
 #[test]
 fn the_value_is_there_when_the_future_is_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let (told, found) = mpsc::channel();
     // Never polled; completed, in the poll that completes it; and in the middle.
     drop(NUMBER.scope(1, AtDrop(pending::<()>(), told.clone())));
     assert_eq!(found.recv().unwrap(), Ok(1));
     let mut done = Box::pin(NUMBER.scope(2, AtDrop(std::future::ready(()), told.clone())));
-    assert!(poll(done.as_mut()).is_ready());
+    assert!(poll_once(&mut done).is_ready());
     assert_eq!(found.try_recv().unwrap(), Ok(2));
     drop(done);
     assert!(found.try_recv().is_err(), "it is dropped twice");
@@ -172,14 +172,14 @@ fn a_value_can_be_taken_back_once() {
     assert_eq!(future.as_mut().take_value(), None);
     assert_eq!(format!("{future:?}"), "TaskLocalFuture { value: <missing> }");
     // The value of a scope around the future is not the future's own.
-    let inner = NUMBER.sync_scope(2, || poll(future.as_mut()));
+    let inner = NUMBER.sync_scope(2, || poll_once(&mut future));
     assert!(matches!(inner, Poll::Ready(Err(_))));
-    panic_of(|| poll(future.as_mut())).says(&["`TaskLocalFuture` polled after completion"]);
+    panic_of(|| poll_once(&mut future)).says(&["`TaskLocalFuture` polled after completion"]);
 }
 
 #[test]
 fn a_value_is_dropped_once_with_its_future() {
-    blitz_io::task_local! { static TOKEN: crate::tally::Token; }
+    blitz_io::task_local! { static TOKEN: crate::support::drop_tally::Token; }
     let tally = Tally::new();
     now(TOKEN.scope(tally.token(), async { TOKEN.with(|token| token.keep()) }));
     drop(TOKEN.scope(tally.token(), pending::<()>()));

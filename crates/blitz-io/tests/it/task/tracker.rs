@@ -1,4 +1,4 @@
-//! Task trackers: a wait ends when everything that is tracked is gone, and not before.
+//! Tests task trackers: a wait ends when everything that is tracked is gone, and not before.
 
 use std::{
     future::pending,
@@ -11,16 +11,17 @@ use std::{
 
 use blitz_io::task::{self, TaskTracker};
 
-use crate::{
+use crate::support::{
+    drop_tally::Tally,
     gate::Gate,
-    make::{all_kinds, poll_once, workers},
-    tally::Tally,
-    watch,
+    manual_poll::poll_once,
+    runtimes::{all_kinds, workers},
+    watchdog,
 };
 
 #[test]
 fn a_wait_ends_after_the_last_future_has_been_dropped() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let (tracker, tally, gate) = (TaskTracker::new(), Tally::new(), Gate::new());
         for _ in 0..100 {
@@ -66,7 +67,7 @@ fn a_wait_ends_though_the_tracker_was_over_only_in_between() {
 
 #[test]
 fn every_waiter_is_woken() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     let (tracker, told) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
     let token = tracker.token();
@@ -88,7 +89,7 @@ fn every_waiter_is_woken() {
 
 #[test]
 fn tasks_that_are_aborted_or_panic_are_tracked_no_longer() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(2);
     rt.block_on(async {
         let tracker = TaskTracker::new();

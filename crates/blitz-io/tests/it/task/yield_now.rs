@@ -1,4 +1,4 @@
-//! `yield_now`: the other tasks get their turn.
+//! Tests that `yield_now` lets the other tasks have their turn.
 
 use std::{
     future::poll_fn,
@@ -14,15 +14,15 @@ use blitz_io::{
     task::yield_now,
 };
 
-use crate::{
+use crate::support::{
     gate::Gate,
-    make::{all_kinds, one_thread, workers},
-    watch,
+    runtimes::{all_kinds, one_thread, workers},
+    watchdog,
 };
 
 #[test]
 fn two_yielders_on_one_thread_alternate() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let order: Arc<Mutex<Vec<u8>>> = Arc::default();
     let yielder = |name| {
@@ -75,7 +75,7 @@ fn largest_lead(rt: &Runtime, yielders: usize, yields: u64) -> u64 {
 
 #[test]
 fn yielders_on_one_worker_go_on_evenly() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     // A task that yields is queued behind all the others: one round of lead, and a second for the
     // task that ran before the last had begun.
@@ -87,7 +87,7 @@ fn yielders_on_one_worker_go_on_evenly() {
 
 #[test]
 fn yielders_that_do_not_fit_into_one_queue_all_go_on() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     // For tasks that wait in two queues there is no promise of evenness, only that none is left
     // out. The number of yields is chosen: ten times what is nearly always enough.
     let (yielders, yields) = (1_000, 300);
@@ -116,7 +116,7 @@ fn yielders_that_do_not_fit_into_one_queue_all_go_on() {
 
 #[test]
 fn yielding_alone_comes_back() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in all_kinds() {
         let yields = async {
             for _ in 0..10_000 {
@@ -145,7 +145,7 @@ fn longest_wait(rt: &Runtime, yielders: usize) -> u64 {
             }
         });
     }
-    watch::until(|| yields.load(Relaxed) > 1_000);
+    watchdog::until(|| yields.load(Relaxed) > 1_000);
     let mut longest = 0;
     for _ in 0..200 {
         let (ran, at) = (Gate::new(), Arc::new(AtomicU64::new(0)));
@@ -164,7 +164,7 @@ fn longest_wait(rt: &Runtime, yielders: usize) -> u64 {
 
 #[test]
 fn yielders_do_not_starve_what_comes_from_outside() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let interval = 31;
     for yielders in [1, 50] {
         let rt = Builder::new_multi_thread()
@@ -182,7 +182,7 @@ fn yielders_do_not_starve_what_comes_from_outside() {
 
 #[test]
 fn yielders_do_not_starve_what_comes_from_outside_with_a_tuned_interval() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = workers(1);
     // The interval is tuned for about a millisecond; ten thousand polls take several.
     let longest = longest_wait(&rt, 1);
@@ -191,7 +191,7 @@ fn yielders_do_not_starve_what_comes_from_outside_with_a_tuned_interval() {
 
 #[test]
 fn yielders_do_not_starve_what_comes_from_outside_on_one_thread() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let rt = one_thread();
     let stop = Gate::new();
     std::thread::scope(|scope| {
@@ -204,7 +204,7 @@ fn yielders_do_not_starve_what_comes_from_outside_on_one_thread() {
 
 #[test]
 fn two_that_wake_each_other_do_not_starve_a_third() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     for rt in [workers(1), one_thread()] {
         let rounds = Arc::new(AtomicU64::new(0));
         let done = Arc::new(AtomicBool::new(false));

@@ -1,12 +1,12 @@
-//! `Instant`: arithmetic that saturates, refuses or panics where it must.
+//! Tests `Instant`: arithmetic that saturates, refuses or panics where it must.
 
 use std::time::Duration;
 
 use blitz_io::time::{self, Instant};
 
-use crate::{
-    caught::panic_of,
-    on::{ms, paused},
+use crate::support::{
+    caught_panic::panic_of,
+    clock::{ms, paused},
 };
 
 #[test]

@@ -1,13 +1,14 @@
-//! `interval`, and each `MissedTickBehavior`.
+//! Tests `interval`, and each `MissedTickBehavior`.
 
 use std::{future::poll_fn, time::Duration};
 
 use blitz_io::time::{self, Instant, Interval, MissedTickBehavior, interval, interval_at};
 
-use crate::{
-    caught::panic_of,
-    on::{each, ms, others_wait, paused},
-    polled::{by_hand, now},
+use crate::support::{
+    caught_panic::panic_of,
+    clock::{ms, paused},
+    manual_poll::{by_hand, now},
+    runtimes::{on_all_kinds, others_wait},
 };
 
 /// Returns the times of the next ticks, in milliseconds from `start`, each awaited as soon as the
@@ -33,7 +34,7 @@ fn the_first_tick_is_immediate_and_the_others_a_period_apart() {
 
 #[test]
 fn an_interval_is_never_early() {
-    each(|| async {
+    on_all_kinds(|| async {
         let start = std::time::Instant::now();
         let mut interval = interval(ms(1));
         for number in 0..5_u64 {

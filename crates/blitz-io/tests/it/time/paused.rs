@@ -1,4 +1,5 @@
-//! The paused clock: which code may pause it, what advances it, and in which order timers fire.
+//! Tests the paused clock: which code may pause it, what advances it, and in which order timers
+//! fire.
 
 use std::{
     cell::RefCell,
@@ -19,13 +20,13 @@ use blitz_io::{
     time::{self, Instant, advance, interval, sleep, timeout},
 };
 
-use crate::{
-    caught::panic_of,
+use crate::support::{
+    caught_panic::panic_of,
+    clock::{ms, paused},
     gate::Gate,
-    net::pairs,
-    on::{ms, one, others_wait, paused, workers},
-    polled::{once, waiting},
-    watch,
+    manual_poll::{once, waiting},
+    runtimes::{on_one_thread, others_wait, workers_with_drivers},
+    sockets, watchdog,
 };
 
 #[test]
@@ -116,7 +117,7 @@ fn advance_lets_tasks_see_what_was_due() {
 
 #[test]
 fn pause_stops_a_running_clock_and_resume_lets_it_go_on() {
-    one(async {
+    on_one_thread(async {
         time::pause();
         let stopped = Instant::now();
         sleep(Duration::from_secs(100)).await;
@@ -134,7 +135,7 @@ fn pause_stops_a_running_clock_and_resume_lets_it_go_on() {
 
 #[test]
 fn invalid_arguments_panic() {
-    one(async {
+    on_one_thread(async {
         panic_of(time::resume).says(&["time is not frozen"]);
         panic_of(|| once(advance(ms(1)))).says(&["time is not frozen"]);
         time::pause();
@@ -146,8 +147,8 @@ fn invalid_arguments_panic() {
 
 #[test]
 fn a_runtime_with_several_threads_cannot_be_paused() {
-    let _watch = watch::begin();
-    workers(1).block_on(async {
+    let _watch = watchdog::start();
+    workers_with_drivers(1).block_on(async {
         panic_of(time::pause)
             .says(&["`time::pause()` requires the `current_thread` Tokio runtime"]);
     });
@@ -223,7 +224,7 @@ fn wake_ups_from_other_threads_are_seen_while_no_timer_is_armed() {
 #[test]
 fn sockets_work_beside_it() {
     paused(async {
-        let (mut a, mut b) = pairs::tcp().await;
+        let (mut a, mut b) = sockets::tcp_pair().await;
         a.write_all(b"hello").await.unwrap();
         let mut buffer = [0; 5];
         b.read_exact(&mut buffer).await.unwrap();
@@ -282,7 +283,7 @@ fn timeouts_of_many_tasks_all_fire() {
 
 #[test]
 fn clocks_of_two_runtimes_are_their_own() {
-    let _watch = watch::begin();
+    let _watch = watchdog::start();
     let make = || Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let (a, b) = (make(), make());
     let start = a.block_on(async { Instant::now() });

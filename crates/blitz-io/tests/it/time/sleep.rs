@@ -1,4 +1,4 @@
-//! `sleep`, `sleep_until`, and the methods of `Sleep`.
+//! Tests `sleep`, `sleep_until`, and the methods of `Sleep`.
 
 use std::{future::Future, pin::pin, task::Waker, thread, time::Duration};
 
@@ -8,16 +8,17 @@ use blitz_io::{
     time::{self, Instant, sleep, sleep_until},
 };
 
-use crate::{
-    caught::panic_of,
-    on::{each, ms, one_thread, others_wait, paused, workers},
-    polled::{by_hand, waiting},
-    watch,
+use crate::support::{
+    caught_panic::panic_of,
+    clock::{ms, paused},
+    manual_poll::{by_hand, waiting},
+    runtimes::{on_all_kinds, one_thread_with_drivers, others_wait, workers_with_drivers},
+    watchdog,
 };
 
 #[test]
 fn a_sleep_is_never_early() {
-    each(|| async {
+    on_all_kinds(|| async {
         for duration in [Duration::ZERO, Duration::from_micros(100), ms(1), ms(3)] {
             let start = std::time::Instant::now();
             sleep(duration).await;
@@ -28,7 +29,7 @@ fn a_sleep_is_never_early() {
 
 #[test]
 fn many_at_once_are_never_early() {
-    each(|| async {
+    on_all_kinds(|| async {
         let start = std::time::Instant::now();
         let tasks: Vec<_> = (0..500_u64)
             .map(|number| {
@@ -188,8 +189,8 @@ fn the_last_waker_is_woken() {
 
 #[test]
 fn a_sleep_polled_in_one_task_completes_in_another() {
-    let _watch = watch::begin();
-    let rt = workers(2);
+    let _watch = watchdog::start();
+    let rt = workers_with_drivers(2);
     rt.block_on(async {
         let start = std::time::Instant::now();
         let mut sleeper = Box::pin(sleep(ms(5)));
@@ -239,8 +240,8 @@ fn thousands_that_are_dropped_leave_the_others_in_order() {
 #[test]
 fn a_runtime_driven_from_outside_fires_for_its_own_tasks() {
     // Armed by a thread that is not a worker, awaited by a worker.
-    let _watch = watch::begin();
-    let rt = workers(2);
+    let _watch = watchdog::start();
+    let rt = workers_with_drivers(2);
     let entered = rt.enter();
     let start = std::time::Instant::now();
     let sleeper = sleep(ms(5));
@@ -252,8 +253,8 @@ fn a_runtime_driven_from_outside_fires_for_its_own_tasks() {
 #[test]
 fn a_sleep_is_woken_while_all_else_is_idle() {
     // Deadlines in falling order: each must shorten the sleep of the thread that sleeps.
-    let _watch = watch::begin();
-    for rt in [one_thread(), workers(1), workers(2)] {
+    let _watch = watchdog::start();
+    for rt in [one_thread_with_drivers(), workers_with_drivers(1), workers_with_drivers(2)] {
         rt.block_on(async {
             let start = std::time::Instant::now();
             let late: Vec<_> =
@@ -268,8 +269,8 @@ fn a_sleep_is_woken_while_all_else_is_idle() {
 
 #[test]
 fn a_thread_that_blocks_on_the_handle_is_woken() {
-    let _watch = watch::begin();
-    let rt = workers(1);
+    let _watch = watchdog::start();
+    let rt = workers_with_drivers(1);
     let handle = rt.handle().clone();
     let thread = thread::spawn(move || {
         let start = std::time::Instant::now();

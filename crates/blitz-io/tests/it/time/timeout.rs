@@ -1,4 +1,4 @@
-//! `timeout` and `timeout_at`.
+//! Tests `timeout` and `timeout_at`, mostly on a paused clock.
 
 use std::{
     future::{pending, poll_fn, ready},
@@ -13,11 +13,12 @@ use blitz_io::{
     time::{self, Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
 
-use crate::{
-    caught::panic_of,
-    on::{each, ms, others_wait, paused},
-    polled::{now, waiting},
-    tally::Tally,
+use crate::support::{
+    caught_panic::panic_of,
+    clock::{ms, paused},
+    drop_tally::Tally,
+    manual_poll::{now, waiting},
+    runtimes::{on_all_kinds, others_wait},
 };
 
 #[test]
@@ -44,7 +45,7 @@ fn a_future_that_is_not_ready_in_time_gives_elapsed() {
 
 #[test]
 fn a_timeout_is_never_early() {
-    each(|| async {
+    on_all_kinds(|| async {
         let start = std::time::Instant::now();
         assert!(timeout(ms(3), pending::<()>()).await.is_err());
         assert!(start.elapsed() >= ms(3));

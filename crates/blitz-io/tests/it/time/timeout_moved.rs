@@ -1,53 +1,29 @@
-//! Timeouts that are created in one place and awaited in another. (The clock of this process is
-//! never paused, so these tests cover the cheap implementation.)
+//! Tests timeouts that are created in one place and awaited in another. The clock is not paused, so
+//! these tests cover the cheap implementation.
 
 use std::{
     future::{pending, poll_fn},
     pin::{Pin, pin},
-    sync::{Arc, mpsc},
-    task::{Context, Poll, Wake, Waker},
-    thread,
+    sync::mpsc,
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use blitz_io::{
-    runtime::{Builder, Runtime},
-    time::{timeout, timeout_at},
-};
+use blitz_io::time::{timeout, timeout_at};
 
-use crate::{caught::panic_of, watch};
+use crate::support::{
+    caught_panic::panic_of,
+    manual_poll::foreign_block_on,
+    runtimes::{all_kinds_with_drivers, workers_with_drivers},
+    watchdog,
+};
 
 const SHORT: Duration = Duration::from_millis(20);
 
-struct Unparks(thread::Thread);
-
-impl Wake for Unparks {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Waits for a future on a thread without a runtime.
-fn wait_for<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unparks(thread::current())));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park();
-    }
-}
-
-fn runtimes() -> [Runtime; 2] {
-    [Builder::new_multi_thread().worker_threads(2), &mut Builder::new_current_thread()]
-        .map(|builder| builder.enable_all().build().unwrap())
-}
-
 #[test]
 fn a_timeout_waited_for_outside_of_its_runtime_ends() {
-    let _watch = watch::begin();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let _watch = watchdog::start();
+    let runtime = workers_with_drivers(1);
     let (sender, receiver) = mpsc::channel();
     runtime.block_on(async {
         let made = blitz_io::spawn(async move {
@@ -56,18 +32,18 @@ fn a_timeout_waited_for_outside_of_its_runtime_ends() {
         made.await.unwrap();
     });
     let (begin, waiting) = receiver.recv().unwrap();
-    wait_for(waiting).unwrap_err();
+    foreign_block_on(waiting).unwrap_err();
     assert!(begin.elapsed() >= SHORT);
 }
 
 #[test]
 fn a_timeout_waited_for_in_another_runtime_ends() {
-    let _watch = watch::begin();
-    for runtime in runtimes() {
-        let others = runtimes();
+    let _watch = watchdog::start();
+    for runtime in all_kinds_with_drivers() {
         // The timeout belongs to the other runtime, which has to run for it.
-        let (begin, waiting) = others[0]
-            .block_on(async { (Instant::now(), Box::pin(timeout(SHORT, pending::<()>()))) });
+        let other = workers_with_drivers(2);
+        let (begin, waiting) =
+            other.block_on(async { (Instant::now(), Box::pin(timeout(SHORT, pending::<()>()))) });
         runtime.block_on(waiting).unwrap_err();
         assert!(begin.elapsed() >= SHORT);
     }
@@ -75,23 +51,23 @@ fn a_timeout_waited_for_in_another_runtime_ends() {
 
 #[test]
 fn a_timeout_of_an_ended_runtime_panics() {
-    for runtime in runtimes() {
+    for runtime in all_kinds_with_drivers() {
         let mut waiting = runtime.block_on(async { Box::pin(timeout(SHORT, pending::<()>())) });
         drop(runtime);
         let caught = panic_of(|| waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         caught.says(&["being shutdown"]);
         // A future that is ready needs no timer.
-        let runtime = runtimes().into_iter().next().unwrap();
+        let runtime = workers_with_drivers(2);
         let ready = runtime.block_on(async { timeout(SHORT, async { 7 }) });
         drop(runtime);
-        assert_eq!(wait_for(ready), Ok(7));
+        assert_eq!(foreign_block_on(ready), Ok(7));
     }
 }
 
 #[test]
 fn the_time_counts_from_the_call_not_from_the_first_poll() {
-    let _watch = watch::begin();
-    for runtime in runtimes() {
+    let _watch = watchdog::start();
+    for runtime in all_kinds_with_drivers() {
         runtime.block_on(async {
             let late = Duration::from_millis(300);
             let mut waiting = pin!(timeout(SHORT, pending::<()>()));
@@ -105,7 +81,7 @@ fn the_time_counts_from_the_call_not_from_the_first_poll() {
 
 #[test]
 fn a_timeout_of_no_time_polls_its_future_once() {
-    for runtime in runtimes() {
+    for runtime in all_kinds_with_drivers() {
         runtime.block_on(async {
             assert_eq!(timeout(Duration::ZERO, async { 7 }).await, Ok(7));
             assert!(timeout(Duration::ZERO, pending::<()>()).await.is_err());

@@ -1,11 +1,12 @@
-//! Random timers, compared with a list that is too simple to be wrong.
+//! Compares random timers with a list that is too simple to be wrong.
 
 use blitz_io::time::{self, Instant, Sleep, sleep_until};
 use proptest::{collection::vec, prelude::*};
 
-use crate::{
-    on::{ms, others_wait, paused},
-    polled::{Polled, by_hand},
+use crate::support::{
+    clock::{ms, paused},
+    manual_poll::{Polled, by_hand},
+    runtimes::others_wait,
 };
 
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ impl Armed {
     fn check(&mut self, now: Instant) -> bool {
         // A timer may be late by a millisecond, which is Tokio's tick, and never early.
         if self.due + ms(1) <= now {
-            assert!(self.sleep.woken() || !self.polled, "nobody woke it");
+            assert!(self.sleep.woken() || !self.polled, "it was not woken");
             self.sleep.ready();
             return false;
         }

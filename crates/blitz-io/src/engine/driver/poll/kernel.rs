@@ -13,7 +13,7 @@ use std::{
 
 use super::Fd;
 #[cfg(target_os = "linux")]
-use crate::engine::driver::{epoll::Epoll, interest::Interest, sources::Token};
+use crate::engine::driver::{epoll::Epoll, interest::Interest, record_table::Token};
 
 /// The system calls of the `poll(2)` selector, with the socket pair that ends a wait.
 pub(super) struct PollKernel {

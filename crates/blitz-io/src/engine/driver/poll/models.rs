@@ -168,7 +168,7 @@ fn a_refuted_end_is_armed_again() {
 }
 
 /// A turn has collected an event of the first descriptor, or is about to, when that one is closed
-/// and another gets its number and its place.
+/// and another gets its number and its slot.
 #[test]
 fn an_event_of_a_closed_descriptor_does_not_reach_its_successor() {
     model(|| {

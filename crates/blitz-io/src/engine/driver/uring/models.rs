@@ -8,7 +8,7 @@ use super::table::UringTable;
 #[cfg(blitz_loom)]
 use crate::engine::prim::Condvar;
 use crate::engine::{
-    driver::{backend::Events, interest::Interest, sources::Token},
+    driver::{backend::Events, interest::Interest, record_table::Token},
     prim::{Arc, Mutex, lock, model, store_lock::StoreLock, thread},
 };
 

@@ -19,7 +19,7 @@ use super::super::{
     interest::Interest,
     poll::kernel::poll,
     poll_flags::PollFlags,
-    sources::Token,
+    record_table::Token,
 };
 use crate::engine::prim::{ThreadId, weakened};
 
@@ -49,7 +49,7 @@ struct WatchedFd {
     fd: RawFd,
     /// The flags that would be requested from epoll.
     events: i32,
-    /// Set if there is a poll, or a pushed entry that will be one.
+    /// Set if there is a poll, or a pushed SQE that will be one.
     armed: bool,
 }
 

@@ -16,19 +16,19 @@ use std::{
 use super::UringSelector;
 use crate::engine::driver::{
     Driver, DriverConfig, IoBackend, Registration, backend::Events, interest::Interest,
-    limits::allow_descriptors, ready::Ready, sources::Token,
+    limits::allow_descriptors, ready::Ready, record_table::Token,
 };
 
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 /// Creates a selector; returns `None` if this system has no io_uring, not even one without options.
-fn ring() -> Option<(Arc<UringSelector>, Events)> {
+fn uring() -> Option<(Arc<UringSelector>, Events)> {
     match UringSelector::new() {
-        Ok(ring) => Some((Arc::new(ring), Events::new(1024))),
+        Ok(uring) => Some((Arc::new(uring), Events::new(1024))),
         Err(why) if why.kind() == ErrorKind::Unsupported => None,
         Err(why) => {
-            let anybody = io_uring::IoUring::new(1).and_then(|ring| ring.submit());
+            let anybody = io_uring::IoUring::new(1).and_then(|uring| uring.submit());
             assert!(anybody.is_err(), "the kernel has it, and we have not: {why}");
             None
         }
@@ -48,19 +48,19 @@ fn token(number: u64) -> Token {
 
 /// Returns the events of one wait.
 fn found(
-    ring: &UringSelector,
+    uring: &UringSelector,
     events: &mut Events,
     timeout: Option<Duration>,
 ) -> Vec<(u64, Ready)> {
     events.found.clear();
-    ring.wait(events, timeout).unwrap();
+    uring.wait(events, timeout).unwrap();
     events.found.iter().map(|event| (event.token.bits(), event.ready)).collect()
 }
 
 /// Returns the events of waits with a zero timeout, until one finds none, sorted by token.
-fn all_found(ring: &UringSelector, events: &mut Events) -> Vec<(u64, Ready)> {
+fn all_found(uring: &UringSelector, events: &mut Events) -> Vec<(u64, Ready)> {
     let mut all = Vec::new();
-    while let more = found(ring, events, NOW)
+    while let more = found(uring, events, NOW)
         && !more.is_empty()
     {
         all.extend(more);
@@ -71,15 +71,15 @@ fn all_found(ring: &UringSelector, events: &mut Events) -> Vec<(u64, Ready)> {
 
 /// Starts a thread that waits for signals in the selector until the returned flag is set.
 fn waiting(
-    ring: &Arc<UringSelector>,
+    uring: &Arc<UringSelector>,
 ) -> (thread::JoinHandle<()>, Arc<std::sync::atomic::AtomicBool>) {
     let end = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let thread = thread::spawn({
-        let (ring, end) = (ring.clone(), end.clone());
+        let (uring, end) = (uring.clone(), end.clone());
         move || {
             let mut events = Events::new(16);
             while !end.load(std::sync::atomic::Ordering::SeqCst) {
-                found(&ring, &mut events, Some(LONG));
+                found(&uring, &mut events, Some(LONG));
             }
         }
     });
@@ -88,51 +88,51 @@ fn waiting(
 
 #[test]
 fn a_poll_whose_thread_has_ended_begins_again() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     let (near, mut far) = pair();
-    ring.add(near.as_fd(), token(7), Interest::READABLE).unwrap();
+    uring.add(near.as_fd(), token(7), Interest::READABLE).unwrap();
     thread::scope(|scope| {
-        let arms = || assert_eq!(found(&ring, &mut Events::new(8), NOW), []);
+        let arms = || assert_eq!(found(&uring, &mut Events::new(8), NOW), []);
         scope.spawn(arms).join().unwrap();
     });
     // The event comes only when the thread has exited completely, with its polls, which ends a
     // wait.
     let begun = Instant::now();
     far.write_all(b"x").unwrap();
-    while found(&ring, &mut events, Some(LONG)) != [(7, Ready::READABLE)] {
+    while found(&uring, &mut events, Some(LONG)) != [(7, Ready::READABLE)] {
         assert!(begun.elapsed() < LONG, "the poll has ended with its thread");
     }
     let mut bytes = [0; 8];
     assert_eq!((&near).read(&mut bytes).unwrap(), 1);
     far.write_all(b"y").unwrap();
-    assert_eq!(found(&ring, &mut events, Some(LONG)), [(7, Ready::READABLE)]);
+    assert_eq!(found(&uring, &mut events, Some(LONG)), [(7, Ready::READABLE)]);
 }
 
 /// The poll belongs to the waiting thread, and this thread closes the listener.
 #[test]
 fn the_port_of_a_listener_is_free_when_it_was_removed() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     for others in [false, true] {
-        let waits = others.then(|| waiting(&ring));
+        let waits = others.then(|| waiting(&uring));
         let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         for round in 0..100 {
-            ring.add(listener.as_fd(), token(round), Interest::READABLE).unwrap();
+            uring.add(listener.as_fd(), token(round), Interest::READABLE).unwrap();
             if others {
                 // Waits until the poll is pushed.
-                while ring.table.lock().armed().is_empty() {
+                while uring.table.lock().armed().is_empty() {
                     thread::yield_now();
                 }
             } else {
-                assert_eq!(found(&ring, &mut events, NOW), []);
+                assert_eq!(found(&uring, &mut events, NOW), []);
             }
-            ring.remove(listener.as_fd(), token(round)).unwrap();
+            uring.remove(listener.as_fd(), token(round)).unwrap();
             drop(listener);
-            listener = TcpListener::bind(address).expect("the ring keeps the listener open");
+            listener = TcpListener::bind(address).expect("the uring keeps the listener open");
         }
         if let Some((thread, end)) = waits {
             end.store(true, std::sync::atomic::Ordering::SeqCst);
-            ring.signal();
+            uring.signal();
             thread.join().unwrap();
         }
     }
@@ -140,39 +140,39 @@ fn the_port_of_a_listener_is_free_when_it_was_removed() {
 
 #[test]
 fn a_token_removed_before_it_is_armed_never_reaches_the_kernel() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     let (near, mut far) = pair();
-    ring.add(near.as_fd(), token(1), Interest::READABLE).unwrap();
-    ring.remove(near.as_fd(), token(1)).unwrap();
-    ring.add(near.as_fd(), token(2), Interest::READABLE).unwrap();
-    let twice = ring.add(near.as_fd(), token(3), Interest::READABLE).unwrap_err();
+    uring.add(near.as_fd(), token(1), Interest::READABLE).unwrap();
+    uring.remove(near.as_fd(), token(1)).unwrap();
+    uring.add(near.as_fd(), token(2), Interest::READABLE).unwrap();
+    let twice = uring.add(near.as_fd(), token(3), Interest::READABLE).unwrap_err();
     assert_eq!(twice.kind(), ErrorKind::AlreadyExists);
     far.write_all(b"x").unwrap();
-    assert_eq!(found(&ring, &mut events, NOW), [(2, Ready::READABLE)]);
+    assert_eq!(found(&uring, &mut events, NOW), [(2, Ready::READABLE)]);
 }
 
 /// A registration that is dropped without being removed releases its file as well.
 #[test]
 fn a_registration_dropped_without_removal_closes_its_file() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     let (near, far) = pair();
-    ring.add(near.as_fd(), token(1), Interest::READABLE).unwrap();
-    found(&ring, &mut events, NOW);
+    uring.add(near.as_fd(), token(1), Interest::READABLE).unwrap();
+    found(&uring, &mut events, NOW);
     drop(OwnedFd::from(near));
     assert_eq!((&far).read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    ring.forget(token(1));
+    uring.forget(token(1));
     assert_eq!((&far).read(&mut [0; 1]).unwrap(), 0);
-    assert_eq!(found(&ring, &mut events, NOW), []);
+    assert_eq!(found(&uring, &mut events, NOW), []);
 }
 
 #[test]
 fn completions_for_which_there_is_no_room_are_not_lost() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     let sockets: Vec<_> = (0..4).map(|_| pair()).collect();
     for (number, (near, _)) in sockets.iter().enumerate() {
-        ring.add(near.as_fd(), token(number as u64), Interest::READABLE).unwrap();
+        uring.add(near.as_fd(), token(number as u64), Interest::READABLE).unwrap();
     }
-    assert_eq!(found(&ring, &mut events, NOW), []);
+    assert_eq!(found(&uring, &mut events, NOW), []);
     for (near, far) in &sockets {
         for _ in 0..2 * super::COMPLETIONS {
             (&*far).write_all(b"x").unwrap();
@@ -182,7 +182,7 @@ fn completions_for_which_there_is_no_room_are_not_lost() {
     events.limit = 100;
     let mut reported = [0; 4];
     loop {
-        let found = found(&ring, &mut events, NOW);
+        let found = found(&uring, &mut events, NOW);
         assert!(found.len() <= 100, "more than a turn takes");
         if found.is_empty() {
             break;
@@ -192,7 +192,7 @@ fn completions_for_which_there_is_no_room_are_not_lost() {
     assert!(reported.iter().all(|count| *count > 0), "{reported:?}");
     for (number, (_, far)) in sockets.iter().enumerate() {
         (&*far).write_all(b"x").unwrap();
-        assert_eq!(found(&ring, &mut events, Some(LONG)), [(number as u64, Ready::READABLE)]);
+        assert_eq!(found(&uring, &mut events, Some(LONG)), [(number as u64, Ready::READABLE)]);
     }
 }
 
@@ -200,73 +200,73 @@ fn completions_for_which_there_is_no_room_are_not_lost() {
 /// room. Restarted polls report writability too, which is always true here.
 #[test]
 fn very_many_that_are_ready_at_once_are_reported_once() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     if !allow_descriptors(4 * u64::from(super::COMPLETIONS)) {
         return;
     }
     let sockets: Vec<_> = (0..2 * super::COMPLETIONS as usize).map(|_| pair()).collect();
     let both = Interest::READABLE | Interest::WRITABLE;
     for (number, (near, _)) in sockets.iter().enumerate() {
-        ring.add(near.as_fd(), token(number as u64), both).unwrap();
+        uring.add(near.as_fd(), token(number as u64), both).unwrap();
     }
-    assert_eq!(all_found(&ring, &mut events).len(), sockets.len());
+    assert_eq!(all_found(&uring, &mut events).len(), sockets.len());
     sockets.iter().for_each(|(_, far)| (&*far).write_all(b"x").unwrap());
-    let reported = all_found(&ring, &mut events);
+    let reported = all_found(&uring, &mut events);
     for number in 0..sockets.len() as u64 {
         let of_one = reported.iter().filter(|(token, _)| *token == number);
         assert!(of_one.clone().any(|(_, ready)| ready.is_readable()), "{number}");
         assert!(of_one.count() <= 8, "{number} is reported again and again");
     }
     for (number, (near, _)) in sockets.iter().enumerate() {
-        ring.remove(near.as_fd(), token(number as u64)).unwrap();
+        uring.remove(near.as_fd(), token(number as u64)).unwrap();
     }
     drop(sockets);
-    assert_eq!(all_found(&ring, &mut events), []);
+    assert_eq!(all_found(&uring, &mut events), []);
 }
 
 /// After the kernel has lost a completion, it is unknown which poll it belonged to.
 #[test]
 fn every_poll_begins_again_when_a_completion_was_lost() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     let sockets: Vec<_> = (0..100).map(|_| pair()).collect();
     for (number, (near, _)) in sockets.iter().enumerate() {
-        ring.add(near.as_fd(), token(number as u64), Interest::WRITABLE).unwrap();
+        uring.add(near.as_fd(), token(number as u64), Interest::WRITABLE).unwrap();
     }
     let all: Vec<_> = (0..100).map(|number| (number, Ready::WRITABLE)).collect();
-    assert_eq!(all_found(&ring, &mut events), all);
-    ring.renew();
-    assert_eq!(all_found(&ring, &mut events), all);
-    ring.remove(sockets[5].0.as_fd(), token(5)).unwrap();
-    assert_eq!(ring.table.lock().armed().len(), 99, "each has one poll");
+    assert_eq!(all_found(&uring, &mut events), all);
+    uring.renew();
+    assert_eq!(all_found(&uring, &mut events), all);
+    uring.remove(sockets[5].0.as_fd(), token(5)).unwrap();
+    assert_eq!(uring.table.lock().armed().len(), 99, "each has one poll");
 }
 
 #[test]
 fn a_socket_added_while_another_thread_sleeps_is_reported() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     for round in 0..50 {
         let (near, _far) = pair();
         thread::scope(|scope| {
-            let sleeps = scope.spawn(|| found(&ring, &mut events, Some(LONG)));
-            ring.add(near.as_fd(), token(round), Interest::WRITABLE).unwrap();
+            let sleeps = scope.spawn(|| found(&uring, &mut events, Some(LONG)));
+            uring.add(near.as_fd(), token(round), Interest::WRITABLE).unwrap();
             assert_eq!(sleeps.join().unwrap(), [(round, Ready::WRITABLE)]);
         });
-        ring.remove(near.as_fd(), token(round)).unwrap();
+        uring.remove(near.as_fd(), token(round)).unwrap();
     }
 }
 
 #[test]
 fn each_signal_ends_one_wait_and_a_poll_does_not_consume_it() {
-    let Some((ring, mut events)) = ring() else { return };
+    let Some((uring, mut events)) = uring() else { return };
     for _ in 0..3 {
-        ring.signal();
-        assert_eq!(found(&ring, &mut events, NOW), []);
-        assert_eq!(found(&ring, &mut events, None), []);
+        uring.signal();
+        assert_eq!(found(&uring, &mut events, NOW), []);
+        assert_eq!(found(&uring, &mut events, None), []);
         let begun = Instant::now();
-        assert_eq!(found(&ring, &mut events, Some(Duration::from_millis(2))), []);
+        assert_eq!(found(&uring, &mut events, Some(Duration::from_millis(2))), []);
         assert!(begun.elapsed() >= Duration::from_millis(2), "the signal was heard again");
     }
-    ring.signal();
-    assert_eq!(found(&ring, &mut events, Some(Duration::MAX)), [], "a wait without end");
+    uring.signal();
+    assert_eq!(found(&uring, &mut events, Some(Duration::MAX)), [], "a wait without end");
 }
 
 /// Creates a descriptor to watch, and an action on its peer.
@@ -358,7 +358,7 @@ const DEEDS: &[Deed] = &[
 /// After each action the records have the same readiness as with epoll.
 #[test]
 fn events_are_those_of_epoll() {
-    if ring().is_none() {
+    if uring().is_none() {
         return;
     }
     let driver = |backend| {

@@ -12,25 +12,43 @@
 //! on a thread that holds another     into that arena's outbox; a full outbox is pushed
 //!                                    onto `returned` of the cells' arena as one chain
 //! on any other thread                pushed onto `returned` alone
-//! the holder, now and then           takes all of `returned`, frees it as its own
+//! the holder, now and then           takes all of `returned`, frees it as its own (a *sweep*)
 //! ```
-//! `returned` is a stack that is only ever taken whole, so it has no ABA problem.
+//! A chain is a cell or several, linked. The thread that returns it has the cells, and these keep
+//! the arena, until the exchange of R3:
 //!
-//! Closing (shutdown), by the holder:
 //! ```text
-//! C1 refuse new tasks; stop every listed one; cells freed meanwhile stay in `returned`
-//! C2 remaining = cells that exist + 1
-//! C3 swap `returned` for CLOSED, free what was in it
-//! C4 remaining -= what was freed + 1; at zero, free the arena
+//! A thread that returns a chain               The holder that takes cells back
+//! R1 reads `returned`; at CLOSED goes to L1   S1 swaps `returned` for null
+//! R2 links the last cell to what it read      S2 follows the links and frees each cell
+//! R3 exchanges what it read for the first
+//!    cell; if that fails, back to R1
 //! ```
-//! A thread that finds CLOSED frees its cell itself and counts `remaining` down; the
-//! thread that brings it to zero frees the arena. C2 happens before C3, so no thread
-//! counts down a `remaining` that is not set yet.
+//! `returned` is a stack that is only ever taken whole, so it has no ABA problem: if R3 succeeds,
+//! what R1 read is the top, whatever happened in between, and R2 has linked it. R3 releases and S1
+//! acquires, so the holder sees the links and everything else that was done with a cell. R3s that
+//! follow each other continue the release sequence of the first, so S1 sees the lower cells, too.
+//!
+//! Closing (shutdown), by the holder, and a thread that comes late:
+//! ```text
+//! C1 refuse new tasks; stop every listed      L1 free the chain
+//!    one; cells freed meanwhile stay in       L2 remaining -= its cells; at zero, free the
+//!    `returned`                                  arena
+//! C2 remaining = cells that exist + 1
+//! C3 swap `returned` for CLOSED, free
+//!    what was in it
+//! C4 remaining -= what was freed + 1; at
+//!    zero, free the arena
+//! ```
+//! CLOSED stays, so a chain is in what C3 takes or is freed by L1, never both. C2 happens before C3,
+//! so no thread counts down a `remaining` that is not set yet.
 //!
 //! # Invariants
 //! - A cell is on the list of its arena from its creation until its arena frees it, or
 //!   until the arena is closed. So shutdown finds every task that is alive.
 //! - The arena lives as long as any of its cells, and keeps its runtime alive.
+//! - A thread that returns a chain does not use the arena after R3, because the holder may close
+//!   and free it.
 //!
 //! # Rejected
 //! One list behind sharded locks, with a reference and a clone of the runtime's handle in each
@@ -39,8 +57,12 @@
 //! # Checked by
 //! `cells_return_to_their_arena_from_another_thread`,
 //! `closing_against_a_late_return_frees_everything_once`,
-//! `two_late_returns_free_the_arena_once`, `a_cell_freed_on_a_foreign_core_returns_to_its_arena`;
-//! weakened as `give_back_publishes`, `take_back_sees`, `late_return_counts`.
+//! `two_late_returns_free_the_arena_once`, `a_cell_freed_on_a_foreign_core_returns_to_its_arena`,
+//! `a_chain_and_a_cell_come_back_once_while_the_holder_sweeps`,
+//! `a_chain_and_a_cell_are_freed_once_while_the_arena_closes`,
+//! `a_return_that_notifies_the_holder_keeps_the_runtime`;
+//! weakened as `give_back_publishes`, `take_back_sees`, `close_sees`, `close_publishes`,
+//! `late_return_sees_closed`, `late_return_counts`, `count_down_orders`.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -119,7 +141,7 @@ pub(crate) trait Schedule: Send + Sync {
     fn task_panicked(&self) {}
 }
 
-/// The place where a core's tasks are allocated and listed, and where their cells return to.
+/// Allocates and lists the tasks of a core, and takes their cells back.
 pub(crate) struct Arena {
     /// Written by threads that return cells, and so apart from the holder's part.
     returns: CachePadded<ReturnedCells>,
@@ -191,7 +213,7 @@ const OUTBOX_CELLS: usize = 32;
 
 /// The weight of cells that may wait in `returned` before the holder is notified: this many
 /// small cells, or larger ones of a mebibyte together.
-const MAX_WAITING_WEIGHT: usize = 1024;
+const MAX_WAITING_WEIGHT: usize = if cfg!(blitz_loom) { 2 } else { 1024 };
 /// The number of bytes that weigh as much as a cell.
 const BYTES_PER_WEIGHT: usize = 1024;
 
@@ -283,7 +305,7 @@ impl Arena {
         let (layout, class) = classify(layout);
         let Some(class) = class else { return allocate_fresh(layout) };
         // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
-        if let Some(memory) = unsafe { self.holder_state() }.recycle(class, layout) {
+        if let Some(memory) = unsafe { self.holder_state() }.take_free(class, layout) {
             return memory;
         }
         // Relaxed: a hint. Without it a holder that spawns in one long poll would never reuse
@@ -292,7 +314,7 @@ impl Arena {
             // SAFETY: 1. our caller holds the arena, and nothing of it is borrowed.
             unsafe { self.take_returned() };
             // SAFETY: 1. our caller holds the arena. 2. no other borrow of it is alive.
-            if let Some(memory) = unsafe { self.holder_state() }.recycle(class, layout) {
+            if let Some(memory) = unsafe { self.holder_state() }.take_free(class, layout) {
                 return memory;
             }
         }
@@ -371,9 +393,14 @@ impl Arena {
         free.iter_mut().enumerate().for_each(|(class, list)| list.empty(class));
         // C2. Relaxed: published by C3.
         this.remaining.store(live + 1, Relaxed);
+        let order = match () {
+            () if weakened!("close_sees") => Release,
+            () if weakened!("close_publishes") => Acquire,
+            () => AcqRel,
+        };
         // C3. AcqRel: publishes `remaining` to threads that find CLOSED, and sees what other
         // threads did with the cells they returned. Pairs with `push_returned`, both ways.
-        let mut next = this.returns.returned.swap(CLOSED.as_ptr(), AcqRel);
+        let mut next = this.returns.returned.swap(CLOSED.as_ptr(), order);
         let mut freed = 1;
         while let Some(cell) = NonNull::new(next) {
             // SAFETY: the stack was taken whole; the cell is ours.
@@ -398,9 +425,10 @@ impl Arena {
     unsafe fn count_down(arena: NonNull<Self>, count: usize) {
         // SAFETY: by obligation 1 `remaining` is not zero yet, so the arena is alive.
         let remaining = unsafe { &arena.as_ref().remaining };
-        // AcqRel: every thread's last use of the arena happens before it is freed. Pairs with
-        // itself.
-        if remaining.fetch_sub(count, AcqRel) == count {
+        let order = if weakened!("count_down_orders") { Relaxed } else { AcqRel };
+        // C4, L2. AcqRel: every thread's last use of the arena happens before it is freed. Pairs
+        // with itself.
+        if remaining.fetch_sub(count, order) == count {
             // The arena may hold the last reference to its runtime, and so to users' hooks: a
             // panic of theirs must not reach the worker that happens to free it.
             // SAFETY: no cell and no holder is left; the pointer came from `Box::leak`.
@@ -473,10 +501,11 @@ impl Arena {
         // Relaxed: only a count for `cells_wait`.
         self.returns.waiting.store(0, Relaxed);
         let order = if weakened!("take_back_sees") { Relaxed } else { Acquire };
-        // Acquire: sees what other threads did with the cells before they returned them. Pairs
+        // S1. Acquire: sees what other threads did with the cells before they returned them. Pairs
         // with the Release in `push_returned`.
         let mut next = self.returns.returned.swap(ptr::null_mut(), order);
         while let Some(cell) = NonNull::new(next) {
+            // S2.
             // SAFETY: the stack was taken whole; the cell is ours.
             next = unsafe { next_returned(cell) };
             // SAFETY: 1. our caller holds the arena. 2. the cell was returned to this arena, and is
@@ -506,7 +535,8 @@ impl Arena {
         }
     }
 
-    /// Returns a chain of cells that ends in `last` to their arena; `weight` is that of all.
+    /// Returns a chain of cells that ends in `last` to their arena; `weight` is that of all: R1 to
+    /// R3.
     ///
     /// # Safety
     /// 1. The caller freed the `count` cells from `first` to `last`, linked, all of this arena, and
@@ -526,7 +556,7 @@ impl Arena {
             before.wrapping_add(weight) / MAX_WAITING_WEIGHT != before / MAX_WAITING_WEIGHT;
         // The runtime is kept by this clone, not by the arena.
         let schedule = crossed.then(|| this.runtime.schedule.clone());
-        // Relaxed: a guess; and once CLOSED it stays so.
+        // R1. Relaxed: a guess; and once CLOSED it stays so.
         let mut top = this.returns.returned.load(Relaxed);
         loop {
             if top == CLOSED.as_ptr() {
@@ -534,21 +564,23 @@ impl Arena {
                 // done: it has read these cells, which are freed now, and has written `remaining`.
                 // Pairs with the AcqRel in `close`. A load and no fence, because ThreadSanitizer
                 // does not know what a fence orders.
-                let closed = this.returns.returned.load(Acquire);
+                let order = if weakened!("late_return_sees_closed") { Relaxed } else { Acquire };
+                let closed = this.returns.returned.load(order);
                 debug_assert_eq!(closed, CLOSED.as_ptr(), "a closed arena stays closed");
                 discard(schedule);
                 // SAFETY: 1. our obligation 1 is that of `free_late`: the chain is ours and has
                 // `count` cells.
                 return unsafe { free_late(arena, first, count) };
             }
+            // R2.
             // SAFETY: obligation 1: the cells are ours, so is the link until the exchange succeeds.
             unsafe { last.as_ref().link.set(NonNull::new(top)) };
             let order = if weakened!("give_back_publishes") { Relaxed } else { Release };
-            // Release: publishes the cells' contents. Pairs with the Acquire in `take_returned`
-            // and the AcqRel in `close`. Acquire on failure: CLOSED publishes `remaining`. Pairs
-            // with the AcqRel in `close`.
+            // R3. Release: publishes the cells' contents. Pairs with the Acquire in `take_returned`
+            // and the AcqRel in `close`. Relaxed on failure: another guess; the cell that it may
+            // name is not read here.
             let pushed =
-                this.returns.returned.compare_exchange_weak(top, first.as_ptr(), order, Acquire);
+                this.returns.returned.compare_exchange_weak(top, first.as_ptr(), order, Relaxed);
             match pushed {
                 Ok(_) => break,
                 Err(seen) => top = seen,
@@ -561,7 +593,7 @@ impl Arena {
     }
 }
 
-/// Frees cells that were returned after their arena was closed.
+/// Frees cells that were returned after their arena was closed: L1 and L2.
 ///
 /// # Safety
 /// 1. The obligation of [`Arena::push_returned`].
@@ -676,9 +708,9 @@ pub(crate) fn held_arena_needs_sweep() -> bool {
 }
 
 impl HolderState {
-    /// Returns memory of that class, if some is kept.
+    /// Takes memory of that class off its free list, if some is kept.
     #[inline]
-    fn recycle(&mut self, class: usize, layout: Layout) -> Option<NonNull<u8>> {
+    fn take_free(&mut self, class: usize, layout: Layout) -> Option<NonNull<u8>> {
         let memory = self.free[class].pop()?;
         self.kept_bytes -= layout.size();
         Some(memory)

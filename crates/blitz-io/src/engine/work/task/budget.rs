@@ -9,7 +9,7 @@
 //! that, a poll with buffers of 64 KiB could move eight mebibytes, and other tasks would wait for
 //! milliseconds.
 //!
-//! A poll that was marked as overdue (`lease/mod.rs`) has no units left, whatever it has done,
+//! A poll that was marked as long (`lease/mod.rs`) has no units left, whatever it has done,
 //! so that a task that computes between two operations lets others run as well. But this holds
 //! only for a while: a task that goes on polling after a refusal does not return to the scheduler,
 //! for example because it runs another executor inside. To refuse it for ever would let no other
@@ -29,7 +29,7 @@ use crate::engine::work::thread_context;
 /// Operations per poll: Tokio's figure, which its users have tuned to.
 const OPERATIONS_PER_POLL: u8 = 128;
 
-/// The number of operations of an overdue poll that are refused: more than a `select!` or
+/// The number of operations of a marked poll that are refused: more than a `select!` or
 /// `join!` has branches. Picked.
 const REFUSALS: u8 = 32;
 
@@ -46,7 +46,7 @@ pub(crate) enum Budget {
     Unlimited,
     /// This many operations are left.
     Remaining(u8),
-    /// No operations for the time being, because the poll is overdue; this many were refused.
+    /// No operations for the time being, because the poll is marked; this many were refused.
     Late(u8),
     /// This many operations are left, however long they take.
     Untimed(u8),
@@ -124,7 +124,7 @@ fn give_back_otherwise() {
     });
 }
 
-/// Takes one unit, if one is left and the poll is not overdue.
+/// Takes one unit, if one is left and the poll is not marked.
 #[inline]
 pub(crate) fn take() -> Option<BudgetUnit> {
     thread_context::with(|context| {
@@ -144,7 +144,7 @@ pub(crate) fn take() -> Option<BudgetUnit> {
 fn take_otherwise() -> Option<BudgetUnit> {
     thread_context::with(|context| match context.task.budget() {
         Budget::Remaining(0) | Budget::Refused => None,
-        Budget::Remaining(_) if context.lease.is_overdue() => None,
+        Budget::Remaining(_) if context.lease.should_yield() => None,
         Budget::Remaining(remaining) => {
             context.task.set_budget(Budget::Remaining(remaining - 1));
             Some(BudgetUnit { owed: Cell::new(true) })
@@ -193,7 +193,7 @@ fn poll_proceed_late(cx: &mut Context<'_>) -> Poll<BudgetUnit> {
     }
 }
 
-/// Takes one unit although the poll is overdue, for an operation that is polled once to check
+/// Takes one unit although the poll is marked, for an operation that is polled once to check
 /// whether it is done (`now_or_never`).
 ///
 /// Such a check uses a waker that does nothing. A refusal would wake no task, and would report a
@@ -235,7 +235,7 @@ pub(crate) fn has_remaining_for(cx: &Context<'_>) -> bool {
 pub(crate) fn has_remaining() -> bool {
     thread_context::with(|context| match context.task.budget() {
         Budget::Unlimited => true,
-        Budget::Remaining(remaining) => remaining > 0 && !context.lease.is_overdue(),
+        Budget::Remaining(remaining) => remaining > 0 && !context.lease.should_yield(),
         Budget::Untimed(remaining) => remaining > 0,
         Budget::Late(_) | Budget::Refused => false,
     })
@@ -407,7 +407,7 @@ mod tests {
 
     /// `now_or_never` must not report a channel as empty because its task has run for long.
     #[test]
-    fn an_overdue_poll_may_still_check_whether_something_is_done() {
+    fn a_marked_poll_may_still_check_whether_something_is_done() {
         let mut look = Context::from_waker(Waker::noop());
         with_budget(Budget::Late(1), || {
             for _ in 0..1_000 {

@@ -4,12 +4,12 @@
 //! Cell<F, X>: | Header                                  | X | stage: F, then its output |
 //!              ^ every pointer to a task points here
 //! Header: state, vtable, link, arena, since, waiting, hog_history, tag of the stage,
-//!         join waker, links, id, place of spawning
+//!         join waker, links, id, spawn location
 //! ```
 //! `X` is the data that some tasks carry besides ([`super::extra`]); most have none.
 //!
 //! The header is 88 bytes, and cells are aligned to 16 at most unless the future
-//! requires more. So a parked task is its future plus 88 bytes, and the allocator's
+//! requires more. So an idle task is its future plus 88 bytes, and the allocator's
 //! ordinary path serves it. In a runtime that over-aligns its cells, the allocator's
 //! slower path for aligned memory is half of the cost of a spawn.
 
@@ -545,8 +545,8 @@ impl Header {
     /// 1. and 2. The obligations of [`Vtable::read_output`].
     #[inline]
     pub(crate) unsafe fn read_output(task: NonNull<Header>, target: *mut ()) {
-        // SAFETY: 1. the stage is our caller's and holds no future. 2. `target` is of the task's own
-        // output type.
+        // SAFETY: 1. the stage is our caller's and holds no future. 2. `target` is of the task's
+        // own output type.
         unsafe { (task.as_ref().vtable.read_output)(task, target) }
     }
 }

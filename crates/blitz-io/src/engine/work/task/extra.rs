@@ -1,4 +1,4 @@
-//! Data that some tasks carry besides their future: a name, a place in a set.
+//! Data that some tasks carry besides their future: a name, a node in a set.
 //!
 //! It lies between a cell's header and its future, so it costs no allocation of its own, and
 //! nothing at all for the tasks that have none. It is written before the task is shared, read by

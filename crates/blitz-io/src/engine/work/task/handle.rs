@@ -150,11 +150,11 @@ impl<T> JoinHandle<T> {
 
     /// Requests that the task be cancelled.
     ///
-    /// The task ends at the `.await` where it is suspended, or at the next one that it reaches:
-    /// a thread of its runtime drops the future, never the caller of this method.
-    /// Awaiting the handle then returns a cancelled [`JoinError`], unless the task
-    /// completed first. Inside [`shield`](crate::task::shield) the cancellation is deferred
-    /// until the shielded part is over.
+    /// The task ends at the `.await` where it is suspended, or at the next one that is pending:
+    /// a thread of its runtime drops the future, never this call.
+    /// Awaiting the handle then returns a cancelled [`JoinError`], unless the task was complete, or
+    /// the poll that is under way completes it. Inside [`shield`](crate::task::shield) the
+    /// cancellation is deferred until the shielded part is over.
     ///
     /// # Examples
     ///

@@ -172,7 +172,7 @@ unsafe fn poll_in_loop(task: NonNull<Header>) -> bool {
     unsafe { poll(task, PollCaller::Loop) }
 }
 
-/// Polls a task once, then schedules, parks, completes or cancels it; returns true if it is
+/// Polls a task once; then the task is queued, idle, complete or cancelled. Returns true if it is
 /// complete now.
 ///
 /// # Safety

@@ -125,7 +125,7 @@ impl Extra for SetNode {
     }
 }
 
-// A node must be at the same place in a cell whether or not the task has a name.
+// A node must be at the same offset in a cell whether or not the task has a name.
 const _: () = assert!(align_of::<Named<SetNode>>() == align_of::<SetNode>());
 
 /// Returns the node of a task.
@@ -135,7 +135,7 @@ const _: () = assert!(align_of::<Named<SetNode>>() == align_of::<SetNode>());
 ///    during `'a`.
 #[inline]
 unsafe fn node<'a>(task: NonNull<Header>) -> &'a SetNode {
-    // SAFETY: 1. in both types the node comes first, and at the same place. 2. by our obligation 2
+    // SAFETY: 1. in both types the node comes first, and at the same offset. 2. by our obligation 2
     // the task is alive.
     unsafe { Header::extra::<SetNode>(task) }
 }

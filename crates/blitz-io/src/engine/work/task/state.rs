@@ -3,9 +3,9 @@
 //! ```text
 //!  63                        24 23       16 15       8 7 6 5 4 3 2 1 0
 //! +----------------------------+-----------+----------+-----------------+
-//! |       references (40)      | shield (8)|  unused  | s w j c n q x r |
+//! |       references (40)      | shield (8)|  unused  | s w j c p q x r |
 //! +----------------------------+-----------+----------+-----------------+
-//!  r RUNNING    x COMPLETE     q QUEUED       n NOTIFIED
+//!  r RUNNING    x COMPLETE     q QUEUED       p WOKEN_IN_POLL
 //!  c CANCELLED  j JOIN_INTEREST  w JOIN_WAKER  s STOPPED
 //! ```
 //! A task is *idle* while r, x and q are clear, and *detached* once j is.
@@ -15,14 +15,14 @@
 //!            wake 1                  take 2                 complete 5
 //!   idle ------------->  queued  ------------->  running  ------------> complete
 //!    ^                     ^                      |  |
-//!    |                     +---- woken meanwhile -+  |
+//!    |                     +-- woken in its poll -+  |
 //!    +------------------------- rest 3 --------------+
 //! ```
 //! 1. `wake`: an idle task becomes queued and the caller must schedule it; a running
-//!    task is marked notified; a queued task stays as it is, but the exchange still
+//!    task is marked as woken in its poll; a queued task stays as it is, but the exchange still
 //!    publishes the caller's writes to the next poll.
 //! 2. `take`: the thread that removed the entry from a queue sets the task running.
-//! 3. `rest`: after `Pending` the task is idle again, or queued if it was notified.
+//! 3. `rest`: after `Pending` the task is idle again, or queued if it was woken in its poll.
 //! 4. `cancel` marks the task; an idle task that no shield covers becomes queued, so that
 //!    a thread of its runtime drops the future. `stop` (shutdown) claims an idle
 //!    or queued task at once; the entry in the queue then finds nothing to do.
@@ -32,8 +32,8 @@
 //! - *One runner*: only the thread that set RUNNING clears it or sets COMPLETE.
 //! - *One entry*: QUEUED is set by one thread, which schedules the task once, and
 //!   cleared by the one thread that takes that entry out again.
-//! - *Memory*: the task's memory is freed by the one operation after which references
-//!   are zero and QUEUED is clear.
+//! - *Memory*: the task's cell is returned to its arena by the one operation after which
+//!   references are zero and QUEUED is clear.
 //!
 //! # Rejected
 //! A wake that finds the task queued and only loads the word: the thread that polls the task could
@@ -54,7 +54,7 @@
 //! `a_handle_with_a_waker_against_completion_leaves_none_behind`,
 //! `shield_against_abort_defers_and_delivers`,
 //! `an_abort_under_a_shield_leaves_the_task_alone`;
-//! weakened as `wake_queued_publishes`, `wake_running_notifies`, `rest_sees_notified`,
+//! weakened as `wake_queued_publishes`, `wake_in_poll_is_recorded`, `rest_sees_wake_in_poll`,
 //! `rest_sees_cancelled`, `take_sees_stop`, `free_waits_for_entry`,
 //! `join_set_sees_complete`, `unshield_delivers`.
 
@@ -67,7 +67,7 @@ use crate::engine::prim::{
 const RUNNING: u64 = 1;
 const COMPLETE: u64 = 1 << 1;
 const QUEUED: u64 = 1 << 2;
-const NOTIFIED: u64 = 1 << 3;
+const WOKEN_IN_POLL: u64 = 1 << 3;
 const CANCELLED: u64 = 1 << 4;
 const JOIN_INTEREST: u64 = 1 << 5;
 const JOIN_WAKER: u64 = 1 << 6;
@@ -207,7 +207,7 @@ impl State {
                 return (if last { Woken::Free } else { Woken::Nothing }, next);
             }
             if now & RUNNING != 0 {
-                let mark = if weakened!("wake_running_notifies") { 0 } else { NOTIFIED };
+                let mark = if weakened!("wake_in_poll_is_recorded") { 0 } else { WOKEN_IN_POLL };
                 return (Woken::Nothing, next | mark);
             }
             if now & QUEUED != 0 {
@@ -259,8 +259,8 @@ impl State {
         })
     }
 
-    /// Ends a poll that returned `Pending`: the task is idle, or queued if it was notified, or
-    /// still running if it must be cancelled.
+    /// Ends a poll that returned `Pending`: the task is idle, or queued if it was woken in its
+    /// poll, or still running if it must be cancelled.
     #[inline]
     pub(crate) fn rest(&self) -> Rested {
         self.update(|now| {
@@ -268,8 +268,8 @@ impl State {
             if must_cancel(now) && !weakened!("rest_sees_cancelled") {
                 return (Rested::Cancel, now);
             }
-            let next = now & !(RUNNING | NOTIFIED);
-            if now & NOTIFIED != 0 && !weakened!("rest_sees_notified") {
+            let next = now & !(RUNNING | WOKEN_IN_POLL);
+            if now & WOKEN_IN_POLL != 0 && !weakened!("rest_sees_wake_in_poll") {
                 return (Rested::Schedule, next | QUEUED);
             }
             (Rested::Idle, next)
@@ -286,9 +286,9 @@ impl State {
         // And sees what was published by wakers that found the task running.
         let before = self.0.fetch_add(RUNNING_TO_QUEUED, AcqRel);
         debug_assert!(before & (RUNNING | QUEUED) == RUNNING, "yielded: {before:#x}");
-        if before & NOTIFIED != 0 {
+        if before & WOKEN_IN_POLL != 0 {
             // Relaxed: the task is ours until we schedule it; the queue publishes the change.
-            self.0.fetch_and(!NOTIFIED, Relaxed);
+            self.0.fetch_and(!WOKEN_IN_POLL, Relaxed);
         }
     }
 
@@ -512,7 +512,7 @@ impl std::fmt::Debug for Snapshot {
             (RUNNING, "running"),
             (COMPLETE, "complete"),
             (QUEUED, "queued"),
-            (NOTIFIED, "notified"),
+            (WOKEN_IN_POLL, "woken-in-poll"),
             (CANCELLED, "cancelled"),
             (JOIN_INTEREST, "join-interest"),
             (JOIN_WAKER, "join-waker"),

@@ -1,4 +1,4 @@
-//! The part of `blocking`: the permission to block on this thread, and the thread's place in the
+//! The part of `blocking`: the permission to block on this thread, and the thread's slot in the
 //! blocking pool.
 
 use std::cell::Cell;

@@ -43,19 +43,19 @@ impl LeasePart {
 
     /// Returns true if the poll on this thread has lasted so long that it should let others run.
     #[inline(always)]
-    pub(in crate::engine::work) fn is_overdue(&self) -> bool {
-        !self.is_unmarked() && self.check_overdue()
+    pub(in crate::engine::work) fn should_yield(&self) -> bool {
+        !self.is_unmarked() && self.check_mark_and_clock()
     }
 
-    /// Returns true if the poll is certainly not overdue; false means that it may be.
+    /// Returns true if the poll is certainly not marked; false means that it may be.
     #[inline(always)]
     pub(in crate::engine::work) fn is_unmarked(&self) -> bool {
         self.poll_record.is_unmarked()
     }
 
     #[cold]
-    fn check_overdue(&self) -> bool {
-        self.poll_record.is_overdue()
+    fn check_mark_and_clock(&self) -> bool {
+        self.poll_record.should_yield()
             || self.poll_deadline.get().is_some_and(|until| Instant::now() >= until)
     }
 
@@ -105,8 +105,8 @@ impl ThreadContext {
 
 /// Returns true if the poll on this thread has lasted so long that it should let others run.
 #[inline(always)]
-pub(crate) fn is_overdue() -> bool {
-    with(|context| context.lease.is_overdue())
+pub(crate) fn should_yield() -> bool {
+    with(|context| context.lease.should_yield())
 }
 
 /// A guard under which this thread's core pointers are valid: no thread takes the core away, and
@@ -232,7 +232,8 @@ impl LeaseGuard {
                 None => Some(context.lease.poll_record.save()),
             };
             if let Some(lease) = lease {
-                // SAFETY: 1. the sign is this thread's, and is detached when the guard is dropped.
+                // SAFETY: 1. the poll record is this thread's, and is detached when the guard is
+                // dropped.
                 unsafe { lease.attach(&context.lease.poll_record) };
             }
             Self {
@@ -248,8 +249,8 @@ impl LeaseGuard {
         lease_guard
     }
 
-    /// Hides this thread's poll from a future that the thread blocks on. That poll may be long
-    /// overdue, and its mark must not apply to the future: it would never be cleared, and every
+    /// Hides this thread's poll from a future that the thread blocks on. That poll may have
+    /// been marked, and its mark must not apply to the future: it would never be cleared, and every
     /// operation that checks it would yield for ever.
     pub(crate) fn hidden() -> Self {
         // SAFETY: 1. there is no lease.

@@ -1,4 +1,5 @@
-//! The one thread-local: the task, core and runtime that this thread is working for.
+//! The thread-local of tasks and runtimes: the task, core and runtime that this thread works for.
+//! (Fork-join workers and service threads have thread-locals of their own.)
 //!
 //! It holds plain words and needs no destructor, so it is available until the very end of a thread.
 //!
@@ -10,7 +11,7 @@
 //! | `task` | the task that is polled, its budget, the outcome of the poll | `work`, and primitives that return `Pending` |
 //! | `lease` | the record of this thread's poll, and the lease through which other threads read it | `work`, `pool`, `preempt` |
 //! | `pool` | the core that this thread holds, and the pools that it is starting | `pool`, `work/task/arena.rs` |
-//! | `blocking` | the permission to block, and this thread's place in the blocking pool | `pool`, `preempt`, `blocking` |
+//! | `blocking` | the permission to block, and this thread's slot in the blocking pool | `pool`, `preempt`, `blocking` |
 //! | `local` | the sets of local tasks that were entered | `local` |
 //! | `runtime` | the runtime that was entered last | `runtime` |
 //! | `fiber` | the fiber that this thread runs, its stack, its locks and its scopes | `fiber`, `work/scopes.rs` |
@@ -40,8 +41,8 @@ pub(crate) use fiber::LockHeldGuard;
 pub(crate) use lease::respond_to_stack_request;
 pub(crate) use lease::{
     Inside, LeaseGuard, PollDeadline, WatchedBlockOnKey, began_with_core, enter_user_code,
-    enter_user_code_in_place, inside, is_overdue, leave_user_code, nested_inside,
-    replace_watched_block_on, try_inside, watched_block_on,
+    enter_user_code_in_place, inside, leave_user_code, nested_inside, replace_watched_block_on,
+    should_yield, try_inside, watched_block_on,
 };
 pub(crate) use task::{
     CountingYields, CurrentTaskGuard, PollOutcome, count_forced_yield, set_latency, set_yielded,

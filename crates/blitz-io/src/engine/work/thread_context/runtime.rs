@@ -16,7 +16,7 @@ pub(super) struct RuntimePart {
 }
 
 /// The state of a [`RuntimePart`] before a runtime was entered, and how deep that one is.
-pub(crate) struct RuntimeEntry {
+pub(crate) struct EnteredRuntime {
     before: Erased<RuntimeKey>,
     depth: usize,
 }
@@ -57,7 +57,7 @@ pub(crate) fn entered() -> Erased<RuntimeKey> {
     with(|context| context.runtime.entered.get())
 }
 
-impl RuntimeEntry {
+impl EnteredRuntime {
     /// Makes `runtime` the one that was entered last.
     pub(crate) fn new(runtime: Erased<RuntimeKey>) -> Self {
         with(|context| {
@@ -68,12 +68,12 @@ impl RuntimeEntry {
         })
     }
 
-    /// Returns the number of entries that were alive when this one was made, with this one.
+    /// Returns how many runtimes this thread had entered when this one was entered, with this one.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Leaves the runtime of this entry, which must be the innermost, and returns that runtime.
+    /// Leaves this runtime, which must be the innermost, and returns that runtime.
     /// Returns null if [`leave_with_all_inside`](Self::leave_with_all_inside) has left it, and
     /// `None` if it is not the innermost.
     pub(crate) fn leave(&self) -> Option<Erased<RuntimeKey>> {
@@ -92,8 +92,8 @@ impl RuntimeEntry {
         })
     }
 
-    /// Leaves the runtime of this entry and every runtime that was entered inside it. Returns the
-    /// runtime of this entry, or `None` if others were inside.
+    /// Leaves this runtime and every runtime that was entered inside it. Returns the
+    /// runtime that was left, or `None` if others were inside.
     pub(crate) fn leave_with_all_inside(&self) -> Option<Erased<RuntimeKey>> {
         with(|context| {
             let part = &context.runtime;

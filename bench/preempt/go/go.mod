@@ -1,0 +1,3 @@
+module blitz-bench-preempt
+
+go 1.19
