@@ -1,33 +1,46 @@
-//! Bounds the threads that run cores which their workers have left.
+//! Bounds the threads that run cores which their workers have left in order to block.
 //!
-//! A thread is counted from the moment it is started for a core, because it may hang in the user's
-//! `on_thread_start`, until it has no core any more. At the bound no thread is requested for a core
-//! that is left: the core waits in its `Handoff` for a thread that becomes free.
+//! A thread is counted from the moment it is requested for a core, because it may take its time to
+//! arrive, or hang in the user's `on_thread_start`, until it has no core any more. At the bound no
+//! thread is requested for a core that is left: the core waits in its `Handoff` for a thread that
+//! becomes free. (Threads that the monitor requests for the core of a stuck thread are not counted
+//! here, because stuck polls have a bound of their own.)
 //!
 //! # Protocol
 //! ```text
 //! a worker that leaves its core            a thread that has no core any more
 //! C1 leaves the core in its `Handoff`,     R1 subtracts itself from the count
 //!    under the lock of `Remote::handoff`   R2 looks for a core in a `Handoff`, under the
-//! C2 reads the count; at the bound it         same lock; if there is one, counts itself
-//!    requests no thread                       and runs it
+//! C2 counts a thread for it; at the bound     same lock; if there is none, it is done
+//!    it requests none                      R3 counts itself; at the bound it is done
+//!                                          R4 takes a core that waits, if one still does,
+//!                                             runs it, and begins again at R1
 //! ```
-//! The lock orders C1 and R2. If C1 comes first, R2 finds the core. If R2 does, C2 sees the count
-//! after R1, and requests a thread if that is below the bound. So a core waits only as long as all
-//! threads of the bound have cores, or are about to arrive.
+//! The lock orders C1 and R2. Suppose that C2 finds the count at the bound. Each of the counted
+//! threads comes to R1 and R2 after that, or will, unless it never becomes free. If R2 comes after
+//! C1, it sees the core; if R3 then finds the count at the bound, this holds for the threads that
+//! are counted now. If R2 comes before C1, then R1 does too, so C2 did not count this thread. So a
+//! core waits only as long as all threads of the bound have cores or are about to arrive, and the
+//! count never exceeds the bound.
 //!
 //! # Rejected
-//! Subtracting a thread after it has looked for cores: a core that was left in between would wait
-//! although the thread is free. `take_waiting_core` in `preempt/handoff.rs`, which a thread calls
-//! before it gets here, is such a look, and spares the change of the count.
+//! - Looking for a core before R1, and not after it: a core that was left in between would wait
+//!   although the thread is free. `take_waiting_core` in `preempt/handoff.rs`, which a thread calls
+//!   before it gets here, is such a look, and spares the changes of the count.
+//! - Counting a thread when it arrives: a worker that comes back before the thread it has requested
+//!   takes its core, blocks again, and requests another one. On a busy machine many threads were
+//!   under way like this, and each took some other core that waited, past the bound.
 //!
 //! # Checked by
 //! `a_core_that_is_left_at_the_bound_is_taken_by_a_thread_that_becomes_free`; weakened as
-//! `core_thread_leaves_first`.
+//! `core_thread_looks_again`. tests/it/task/block_in_place.rs:
+//! `of_thousands_at_once_as_many_block_as_there_may_be_threads`.
 
-use crate::engine::prim::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 
-/// The number of threads that were started for cores, or run them, and its bound.
+use crate::engine::prim::{AtomicUsize, Ordering::Relaxed, weakened};
+
+/// The number of threads that were requested for cores, or run them, and its bound.
 #[derive(Debug)]
 pub(super) struct CoreThreads {
     count: AtomicUsize,
@@ -35,73 +48,85 @@ pub(super) struct CoreThreads {
 }
 
 impl CoreThreads {
-    pub(super) fn new(bound: usize) -> Self {
-        Self { count: AtomicUsize::new(0), bound }
+    pub(super) fn new(bound: usize) -> Arc<Self> {
+        Arc::new(Self { count: AtomicUsize::new(0), bound })
     }
 
-    /// Returns true if no further thread may be requested for a core (C2).
-    pub(super) fn is_full(&self) -> bool {
-        // Relaxed: the lock of C1 and R2 orders it. Threads that read it at the same time may
-        // exceed the bound by a few, one for each core, which does no harm.
-        self.count.load(Relaxed) >= self.bound
+    /// Counts a thread until the guard is dropped, unless the count is at its bound (C2 and R3).
+    pub(super) fn try_count(self: &Arc<Self>) -> Option<CountedThread> {
+        let next = |count| (count < self.bound).then_some(count + 1);
+        // Relaxed: the lock of C1 and R2 orders it.
+        self.count.fetch_update(Relaxed, Relaxed, next).ok()?;
+        Some(CountedThread(self.clone()))
     }
 
-    /// Counts a thread until the guard is dropped (R1).
-    pub(super) fn enter(&self) -> CountedThread<'_> {
-        self.add();
-        CountedThread(self)
-    }
-
-    /// Counts a thread, which must call [`subtract`](Self::subtract) later.
-    pub(super) fn add(&self) {
-        // Relaxed: as in `is_full`.
-        self.count.fetch_add(1, Relaxed);
-    }
-
-    /// Subtracts a thread that was counted by [`add`](Self::add).
-    pub(super) fn subtract(&self) {
-        // Relaxed: as in `is_full`.
-        self.count.fetch_sub(1, Relaxed);
+    /// Runs cores that wait, for a thread that has none any more, as long as there are some and the
+    /// bound permits it (R1 to R4). `counted` is the thread's own count, if it was counted.
+    pub(super) fn run_waiting<C>(
+        self: &Arc<Self>,
+        mut counted: Option<CountedThread>,
+        core_waits: impl Fn() -> bool,
+        take: impl Fn() -> Option<C>,
+        run: impl Fn(C),
+    ) {
+        loop {
+            let waits_before = weakened!("core_thread_looks_again").then(&core_waits);
+            drop(counted.take());
+            if !waits_before.unwrap_or_else(&core_waits) {
+                return;
+            }
+            counted = self.try_count();
+            if counted.is_none() {
+                return;
+            }
+            if let Some(core) = take() {
+                run(core);
+            }
+        }
     }
 }
 
-/// Guard that counts a thread that runs a core.
-pub(super) struct CountedThread<'a>(&'a CoreThreads);
+/// Guard that counts a thread that runs a core, or was requested for one.
+#[derive(Debug)]
+pub(super) struct CountedThread(Arc<CoreThreads>);
 
-impl Drop for CountedThread<'_> {
+impl Drop for CountedThread {
     fn drop(&mut self) {
-        self.0.subtract();
+        // Relaxed: the lock of C1 and R2 orders it.
+        self.0.count.fetch_sub(1, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::CoreThreads;
-    use crate::engine::prim::{Arc, Mutex, lock, model, thread, weakened};
+    use std::sync::Arc;
 
+    use super::CoreThreads;
+    use crate::engine::prim::{Mutex, lock, model, thread};
+
+    /// A thread of the bound becomes free while a worker leaves its core. If the worker may request
+    /// a thread, it is that thread itself afterwards.
     #[test]
     fn a_core_that_is_left_at_the_bound_is_taken_by_a_thread_that_becomes_free() {
         model(|| {
             let shared = Arc::new((CoreThreads::new(1), Mutex::new(false)));
-            shared.0.add();
-            let leaves = thread::spawn({
+            let counted = shared.0.try_count();
+            assert!(counted.is_some() && shared.0.try_count().is_none(), "the bound is one");
+            let run_waiting = |shared: &Arc<(Arc<CoreThreads>, Mutex<bool>)>, counted| {
+                let (threads, waiting) = &**shared;
+                let take = || std::mem::take(&mut *lock(waiting)).then_some(());
+                threads.run_waiting(counted, || *lock(waiting), take, |()| ());
+            };
+            let becomes_free = thread::spawn({
                 let shared = shared.clone();
-                move || {
-                    let (threads, waiting) = &*shared;
-                    if weakened!("core_thread_leaves_first") {
-                        *lock(waiting) = false;
-                        threads.subtract();
-                    } else {
-                        threads.subtract();
-                        *lock(waiting) = false;
-                    }
-                }
+                move || run_waiting(&shared, counted)
             });
-            let (threads, waiting) = &*shared;
-            *lock(waiting) = true;
-            let is_refused = threads.is_full();
-            leaves.join().unwrap();
-            assert!(!(is_refused && *lock(waiting)), "the core waits, and a thread is free");
+            *lock(&shared.1) = true;
+            if let Some(counted) = shared.0.try_count() {
+                run_waiting(&shared, Some(counted));
+            }
+            becomes_free.join().unwrap();
+            assert!(!*lock(&shared.1), "the core waits, and a thread is free");
         });
     }
 }

@@ -27,7 +27,7 @@ use std::{
 };
 
 use self::{
-    core_threads::CoreThreads,
+    core_threads::{CoreThreads, CountedThread},
     idle_threads::IdleSlot,
     registry::{Key, ThreadRegistry},
     shards::Shards,
@@ -101,7 +101,7 @@ pub(crate) struct BlockingConfig {
 
 /// The blocking pool: its threads, and the jobs that wait for them.
 pub(crate) struct BlockingPool {
-    thread_set: ThreadSet<SpareWork, RunningPoll>,
+    thread_set: ThreadSet<SentWork, RunningPoll>,
     queue: Shards<Task>,
     registry: ThreadRegistry,
     /// Threads that have not ended.
@@ -109,7 +109,7 @@ pub(crate) struct BlockingPool {
     /// Number of threads that were started for spare work and have not reached it, because they are
     /// still in a user's hook.
     starting: AtomicUsize,
-    core_threads: CoreThreads,
+    core_threads: Arc<CoreThreads>,
     config: BlockingConfig,
     around: OnceLock<ThreadWrapper>,
     /// Called after each job, because a paused clock stands still while there are jobs.
@@ -172,31 +172,34 @@ enum CallerKind {
     Outside,
 }
 
-/// Guard that counts a thread that was started for spare work, until it reaches the spare work.
-struct StartingSpare {
-    blocking: Arc<BlockingPool>,
-    is_for_core: bool,
+/// Spare work on its way to a thread.
+struct SentWork {
+    spare_work: SpareWork,
+    /// The count of the thread, if it is for a core that its worker has left in order to block.
+    counted: Option<CountedThread>,
 }
 
+impl From<SpareWork> for SentWork {
+    fn from(spare_work: SpareWork) -> Self {
+        Self { spare_work, counted: None }
+    }
+}
+
+/// Guard that counts a thread that was started for spare work, until it reaches the spare work.
+struct StartingSpare(Arc<BlockingPool>);
+
 impl StartingSpare {
-    fn new(blocking: &Arc<BlockingPool>, spare_work: &SpareWork) -> Self {
-        let is_for_core = matches!(spare_work, SpareWork::Core(_));
-        if is_for_core {
-            blocking.core_threads.add();
-        }
+    fn new(blocking: &Arc<BlockingPool>) -> Self {
         // Relaxed: a counter that orders nothing.
         blocking.starting.fetch_add(1, Relaxed);
-        Self { blocking: blocking.clone(), is_for_core }
+        Self(blocking.clone())
     }
 }
 
 impl Drop for StartingSpare {
     fn drop(&mut self) {
-        if self.is_for_core {
-            self.blocking.core_threads.subtract();
-        }
         // Relaxed: a counter that orders nothing.
-        self.blocking.starting.fetch_sub(1, Relaxed);
+        self.0.starting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -315,21 +318,21 @@ impl BlockingPool {
         self.queue.len()
     }
 
-    /// Starts a thread for `spare_work`; or for jobs if that is `None`, and then the set has
-    /// counted the thread already.
-    fn start(self: &Arc<Self>, spare_work: Option<SpareWork>) -> Result<(), NoThread> {
+    /// Starts a thread for spare work; or for jobs if `work` is `None`, and then the set has counted
+    /// the thread already.
+    fn start(self: &Arc<Self>, work: Option<SentWork>) -> Result<(), NoThread> {
         let named = catch_unwind(AssertUnwindSafe(|| self.config.thread_config.names(1)));
         let names = named.map_err(NoThread::Panic)?.map_err(NoThread::System)?;
-        let name = names.into_iter().next().expect("one was asked for");
-        self.start_as(name, spare_work).map_err(NoThread::System)
+        let name = names.into_iter().next().expect("one name was requested");
+        self.start_as(name, work).map_err(NoThread::System)
     }
 
     /// Starts a thread with the given name, without calling user code to name it.
-    fn start_as(self: &Arc<Self>, name: String, spare_work: Option<SpareWork>) -> io::Result<()> {
+    fn start_as(self: &Arc<Self>, name: String, work: Option<SentWork>) -> io::Result<()> {
         let key = self.registry.register();
         self.alive.add();
-        let is_for_jobs = spare_work.is_none();
-        let starting = spare_work.as_ref().map(|spare_work| StartingSpare::new(self, spare_work));
+        let is_for_jobs = work.is_none();
+        let starting = work.is_some().then(|| StartingSpare::new(self));
         if is_for_jobs {
             self.thread_set.add_coming();
         }
@@ -345,7 +348,7 @@ impl BlockingPool {
                 },
                 body: move || {
                     drop(starting);
-                    body.work(spare_work, false);
+                    body.work(work, false);
                 },
                 after: move || after.leave(key),
             }
@@ -423,49 +426,47 @@ impl BlockingPool {
     /// Runs the spare work, if there is one, and then jobs and spare work for as long as the set
     /// keeps this thread. Without spare work the thread is in the set already. `was_worker` is true
     /// for a thread that has run tasks.
-    fn work(self: &Arc<Self>, mut spare_work: Option<SpareWork>, mut was_worker: bool) {
+    fn work(self: &Arc<Self>, mut work: Option<SentWork>, mut was_worker: bool) {
         loop {
-            if let Some(spare_work) = spare_work {
+            if let Some(work) = work {
                 was_worker = true;
-                self.run_spare_work(&spare_work);
                 // This may drop the last reference to a runtime, so it must not be kept while we
                 // sleep.
-                drop(spare_work);
+                self.run_spare_work(work);
                 if !self.thread_set.join() {
                     return;
                 }
             }
-            spare_work = self.serve(was_worker);
-            if spare_work.is_none() {
+            work = self.serve(was_worker);
+            if work.is_none() {
                 return;
             }
         }
     }
 
-    fn run_spare_work(&self, spare_work: &SpareWork) {
+    fn run_spare_work(&self, SentWork { spare_work, counted }: SentWork) {
         let handoff = match spare_work {
             SpareWork::Core(handoff) => handoff,
             SpareWork::Poll(offloaded) => return offloaded.run(),
         };
-        let counted = self.core_threads.enter();
         handoff.run();
-        // R1 of `core_threads.rs`, before each look for another core.
-        drop(counted);
-        while let Some(core) = handoff.take_waiting_core() {
-            let _counted = self.core_threads.enter();
-            handoff::run_left_core(core);
-        }
+        self.core_threads.run_waiting(
+            counted,
+            || handoff.core_waits(),
+            || handoff.take_waiting_core(),
+            handoff::run_left_core,
+        );
     }
 
     /// Runs jobs until the thread leaves the set, to end or for spare work. Returns the spare work.
-    fn serve(self: &Arc<Self>, was_worker: bool) -> Option<SpareWork> {
+    fn serve(self: &Arc<Self>, was_worker: bool) -> Option<SentWork> {
         let slot = self.take_slot();
         let idle_slot = self.thread_set.idle_slots.slot(slot);
         let thread = CpuClock::of_this_thread().thread();
         // Neighbours begin at different shards.
         let mut from = slot;
         let mut spin_policy = SpinPolicy::new();
-        let spare_work = loop {
+        let work = loop {
             while let Some(job) = self.queue.pop(&mut from) {
                 self.run(job, idle_slot, thread);
             }
@@ -489,20 +490,15 @@ impl BlockingPool {
             match self.thread_set.sleep(slot, || !self.queue.is_empty(), park_once) {
                 SleepResult::CheckQueue => {}
                 SleepResult::Woken => {
-                    let spare_work = lock(&idle_slot.spare_work).take();
-                    if spare_work.is_none() {
+                    let work = lock(&idle_slot.spare_work).take();
+                    if work.is_none() {
                         self.thread_set.subtract_coming();
                     }
-                    if let Some(spare_work) = spare_work {
+                    if let Some(work) = work {
                         if self.thread_set.may_leave(|| !self.queue.is_empty()) {
-                            break Some(spare_work);
+                            break Some(work);
                         }
-                        match spare_work {
-                            // If there is no other thread, the core waits for its worker.
-                            SpareWork::Core(core) => drop(self.clone().request_for_core(core)),
-                            // If there is no other thread, the task goes back to its queue.
-                            poll @ SpareWork::Poll(_) => drop(self.clone().request_thread(poll)),
-                        }
+                        self.pass_on(work);
                     }
                 }
                 SleepResult::OutOfSet => break None,
@@ -515,7 +511,19 @@ impl BlockingPool {
             }
         };
         self.registry.return_slot(slot);
-        spare_work
+        work
+    }
+
+    /// Finds another thread for spare work that came to a thread which must stay with its jobs.
+    fn pass_on(self: &Arc<Self>, SentWork { spare_work, counted }: SentWork) {
+        // The other thread is counted anew (R1 and C2 of `core_threads.rs`).
+        drop(counted);
+        match spare_work {
+            // If there is no other thread, the core waits for its worker.
+            SpareWork::Core(core) => drop(self.clone().request_for_core(core)),
+            // If there is no other thread, the task goes back to its queue.
+            poll @ SpareWork::Poll(_) => drop(self.clone().request_thread(poll)),
+        }
     }
 
     fn take_slot(&self) -> usize {
@@ -555,7 +563,7 @@ fn spin_before_sleep(parker: &Parker, spin_policy: &mut SpinPolicy) -> bool {
 
 impl BlockingPool {
     /// Runs a job, and records it for reports; `thread` is the system's ID of the calling thread.
-    fn run(&self, job: Task, idle_slot: &IdleSlot<SpareWork, RunningPoll>, thread: Option<i64>) {
+    fn run(&self, job: Task, idle_slot: &IdleSlot<SentWork, RunningPoll>, thread: Option<i64>) {
         let header = job.into_header();
         // SAFETY: obligation 1: the queue entry is ours, and keeps the task's memory alive.
         *lock(&idle_slot.running) =
@@ -677,9 +685,9 @@ impl BlockingPool {
 
 impl BlockingPool {
     /// Gives the spare work to an idle thread; returns it as an error if no thread is idle.
-    fn send_idle(&self, spare_work: SpareWork) -> Result<(), SpareWork> {
-        let Some(slot) = self.thread_set.claim_idle() else { return Err(spare_work) };
-        *lock(&self.thread_set.idle_slots.slot(slot).spare_work) = Some(spare_work);
+    fn send_idle(&self, work: SentWork) -> Result<(), SentWork> {
+        let Some(slot) = self.thread_set.claim_idle() else { return Err(work) };
+        *lock(&self.thread_set.idle_slots.slot(slot).spare_work) = Some(work);
         self.thread_set.idle_slots.wake(slot);
         Ok(())
     }
@@ -689,17 +697,16 @@ impl SpareThreads for BlockingPool {
     fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
         // If refused, the core stays where its worker or another thread will find it. Threads that
         // run a core and do not block are counted here too, and there are as many as cores.
-        if self.core_threads.is_full() {
-            return false;
-        }
-        let spare_work = match self.send_idle(SpareWork::Core(handoff)) {
+        let Some(counted) = self.core_threads.try_count() else { return false };
+        let work = SentWork { spare_work: SpareWork::Core(handoff), counted: Some(counted) };
+        let work = match self.send_idle(work) {
             Ok(()) => return true,
-            Err(spare_work) => spare_work,
+            Err(work) => work,
         };
         if self.thread_set.is_stopping() {
             return false;
         }
-        match self.start(Some(spare_work)) {
+        match self.start(Some(work)) {
             Ok(()) => true,
             Err(NoThread::System(_)) => false,
             Err(NoThread::Panic(payload)) => {
@@ -710,9 +717,9 @@ impl SpareThreads for BlockingPool {
     }
 
     fn request_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork> {
-        let spare_work = match self.send_idle(spare_work) {
+        let SentWork { spare_work, .. } = match self.send_idle(spare_work.into()) {
             Ok(()) => return Ok(()),
-            Err(spare_work) => spare_work,
+            Err(work) => work,
         };
         // Relaxed: exceeding the bound by a few does no harm.
         if self.thread_set.is_stopping() || self.starting.load(Relaxed) >= MAX_STARTING_SPARES {
@@ -720,11 +727,11 @@ impl SpareThreads for BlockingPool {
         }
         let kept = spare_work.clone();
         let name = self.config.thread_config.one_name.as_deref().unwrap_or(SPARE);
-        self.start_as(name.to_owned(), Some(spare_work)).map_err(|_| kept)
+        self.start_as(name.to_owned(), Some(spare_work.into())).map_err(|_| kept)
     }
 
     fn request_idle_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork> {
-        self.send_idle(spare_work)
+        self.send_idle(spare_work.into()).map_err(|work| work.spare_work)
     }
 
     fn is_ending(&self) -> bool {

@@ -14,12 +14,12 @@
 //! LIFO slot is in the ring by then, where others can steal it while no thread has the core.
 //!
 //! # Bounds
-//! H2 finds a thread as long as fewer spare threads run cores that others left, or were started for
-//! that, than `max_blocking_threads` plus the number of cores (`blocking/core_threads.rs`). Past
+//! H2 finds a thread as long as fewer spare threads run cores that others left, or were requested
+//! for that, than `max_blocking_threads` plus the number of cores (`blocking/core_threads.rs`). Past
 //! that, or if the system has no thread, the core lies there until its worker comes back for it
-//! (H4), or until another thread takes it that has lost its core, or came too late for one. So of any number of tasks
-//! that block in place at once about `max_blocking_threads` do at a time, and the others wait for
-//! them.
+//! (H4), or until another thread takes it that has lost its core, or came too late for one. So of
+//! any number of tasks that block in place at once about `max_blocking_threads` do at a time, and
+//! the others wait for them.
 //!
 //! A core that was taken from a thread that is stuck in a poll (`preempt`) is left in a `Handoff`
 //! in the same way, by the thread that took it; H4 is done at the end of that poll.
@@ -161,6 +161,12 @@ impl Handoff {
         if let Some(core) = self.take() {
             run_left_core(core);
         }
+    }
+
+    /// Returns true if a core of the same pool waits for a thread in any `Handoff`.
+    pub(crate) fn core_waits(&self) -> bool {
+        let is_free = |handoff: Arc<Self>| !handoff.is_reserved;
+        self.pool.upgrade().is_some_and(|pool| pool.waiting_cores().any(is_free))
     }
 
     /// Takes a core of the same pool that waits in any `Handoff`.
