@@ -11,6 +11,7 @@ use super::{
     counters::CoreCounters,
     find::{Pace, SpinPolicy},
     histogram::Histogram,
+    keep_up::Suspect,
     lifo::TaskLifoSlot,
     park::PollerUsefulness,
 };
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     /// Cores that kept up with their queues in the last search, by the lower six bits of their
     /// indices; see `find::is_skipped`.
     pub(crate) keep_up: u64,
+    /// The other core that had tasks when this one last ran out of them and expected events.
+    pub(crate) suspect: Suspect,
     /// Number of tasks in a row that came from the LIFO slot.
     pub(crate) lifo_streak: u8,
     pub(crate) spin_policy: SpinPolicy,
@@ -77,7 +80,7 @@ pub(crate) struct Core {
     pub(crate) maintenance_is_due: bool,
     /// True if the last poll of the driver found events, so the next one likely does. With nothing
     /// to run, the core then polls the driver before it searches, because that costs less, and the
-    /// tasks that are woken by it are this core's.
+    /// tasks that are woken by it are this core's. Only a core that is behind is stolen from first.
     pub(crate) expects_events: bool,
     /// True while entries belong to a batch: they are queued in order, and with at most one wake-up
     /// of a helper.
@@ -158,6 +161,7 @@ impl Core {
             pace: Pace::new(&pool.config),
             searching: false,
             keep_up: 0,
+            suspect: Suspect::default(),
             since_maintenance_ns: 0,
             maintenance_is_due: false,
             expects_events: false,

@@ -262,6 +262,59 @@ impl Core {
         Some(task)
     }
 
+    /// Steals from one other core that is behind or stuck. A core that has run out of tasks and
+    /// expects events calls this before it polls the driver. It does not count as searching: no
+    /// producer relies on it.
+    pub(crate) fn steal_if_behind(&mut self) -> Option<Task> {
+        let victim = self.suspected_core()?;
+        let remote = &self.pool.remotes[victim];
+        if !keep_up::is_behind(remote) && !self.is_stuck(victim) {
+            return None;
+        }
+        let task = self.steal_from(victim)?;
+        self.count_poll();
+        Some(task)
+    }
+
+    /// Steals from one other core if that is stuck. A core that is busy calls this between two
+    /// tasks; what it steals goes behind its own tasks.
+    pub(crate) fn relieve_stuck_core(&mut self) {
+        if let Some(victim) = self.suspected_core()
+            && self.is_stuck(victim)
+            && let Some(task) = self.steal_from(victim)
+        {
+            self.push_ring(task);
+        }
+    }
+
+    /// Returns the core to check: the one that had tasks at the last check, or any other. Returns
+    /// `None` if there is no other core.
+    fn suspected_core(&mut self) -> Option<usize> {
+        let Self { pool, rng, index, suspect, .. } = self;
+        Some(suspect.or(victims(rng, pool.remotes.len(), *index).next()?))
+    }
+
+    fn is_stuck(&mut self, victim: usize) -> bool {
+        let now_ns = self.counters().busy_ns.get();
+        self.suspect.is_stuck(victim, &self.pool.remotes[victim], now_ns)
+    }
+
+    /// Steals half of a core's ring, or else the task in its LIFO slot.
+    #[cold]
+    fn steal_from(&mut self, victim: usize) -> Option<Task> {
+        let Self { pool, ring, index, .. } = self;
+        let remote = &pool.remotes[victim];
+        let stolen = remote.thief.steal_half_into(ring);
+        let task = stolen.first.or_else(|| remote.lifo.take())?;
+        let counters = &pool.remotes[*index].counters;
+        counters.steals.add(1);
+        counters.stolen.add(u64::from(stolen.moved) + 1);
+        if stolen.moved > 0 {
+            self.wake_worker_if_useful();
+        }
+        Some(task)
+    }
+
     /// Checks the queues for some microseconds more before a searcher sleeps, if that has paid
     /// lately.
     ///
@@ -342,8 +395,10 @@ impl Core {
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
         self.since_maintenance_ns = self.since_maintenance_ns.saturating_add(reading.elapsed_ns);
+        let queued = u64::from(self.ring.len()).saturating_add(self.fifo.len() as u64);
+        let queued_ns = queued.saturating_mul(u64::from(self.pace.mean_ns));
         self.maintenance_is_due |=
-            self.pool.drivers.is_maintenance_due(self.index, self.since_maintenance_ns);
+            self.pool.drivers.is_maintenance_due(self.index, self.since_maintenance_ns, queued_ns);
         self.counters().mean_poll_ns.set(u64::from(self.pace.mean_ns));
     }
 

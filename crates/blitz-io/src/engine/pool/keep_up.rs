@@ -16,6 +16,13 @@
 //! sees another searcher sleeps as if there were no work (see `idle`: the other searcher stops
 //! later, and checks the queues then).
 //!
+//! A core that gets events all the time never searches, because its next tasks are in the driver.
+//! But the operating system may have taken the thread of another core off its processor, for a whole
+//! time slice of some milliseconds, and the tasks in the queue of that core are older than the events
+//! that wait in the driver. So a core that expects events checks one other core ([`Suspect`]) when it
+//! has run out of tasks, and a busy one does so at its maintenance. The tasks of a core that is stuck
+//! are stolen, half of them at each check.
+//!
 //! # Protocol
 //! ```text
 //! the searcher                            a thread that puts work into the injector
@@ -67,6 +74,15 @@ const MOVABLE_NS: u64 = 800;
 /// A queue of such tasks with this much work is worth stealing from at once.
 const STEALABLE_NS: u64 = 3_000;
 
+/// A core with this much work in its queue is behind: a core that runs out of tasks takes some of
+/// them before it polls the driver for newer ones. It is the time of ten requests or so; less would
+/// move tasks back and forth between two cores that both get events.
+const BEHIND_NS: u64 = 20_000;
+
+/// A core that has tasks and polls none for this long is stuck in a poll, or its thread has lost its
+/// processor. It is as long as the shortest interval between two checks by a core that is busy.
+const STUCK_NS: u64 = 50_000;
+
 /// Number of pauses between two checks. Each check takes a cache line away from its owner, which
 /// needs it back for its next step.
 const PAUSES: u32 = 4;
@@ -94,8 +110,7 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
     if first.is_empty() || first.len() >= LONG {
         return false;
     }
-    let mean_poll_ns = remote.counters.mean_poll_ns.get();
-    if mean_poll_ns >= MOVABLE_NS && u64::from(first.len()) * mean_poll_ns >= STEALABLE_NS {
+    if has_movable_work(remote, first.len(), STEALABLE_NS) {
         return false;
     }
     let mut last = first;
@@ -123,6 +138,62 @@ pub(crate) fn keeps_up(remote: &Remote) -> bool {
         last = now;
     }
     false
+}
+
+/// Returns true if `count` tasks of this core are this much work, and worth their cache misses.
+fn has_movable_work(remote: &Remote, count: u32, work_ns: u64) -> bool {
+    let mean_poll_ns = remote.counters.mean_poll_ns.get();
+    mean_poll_ns >= MOVABLE_NS && u64::from(count) * mean_poll_ns >= work_ns
+}
+
+/// A core's view of one other core, by which it detects that the other one has tasks and does not
+/// run them.
+#[derive(Debug, Default)]
+pub(crate) struct Suspect {
+    /// The core that had tasks at the last check.
+    seen: Option<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    core: usize,
+    /// The number of polls that the core had made.
+    polled: u64,
+    /// The time at which this number was first seen, by the clock of the core that checks.
+    since_ns: u64,
+}
+
+impl Suspect {
+    /// Returns the core to check: the one that had tasks last time, or else `other`.
+    pub(crate) fn or(&self, other: usize) -> usize {
+        self.seen.as_ref().map_or(other, |seen| seen.core)
+    }
+
+    /// Returns true if the core has tasks, and has polled none for [`STUCK_NS`]. `now_ns` is the
+    /// time that the caller's own core has been busy.
+    pub(crate) fn is_stuck(&mut self, core: usize, remote: &Remote, now_ns: u64) -> bool {
+        if remote.thief.is_empty() && remote.lifo.is_empty() {
+            self.seen = None;
+            return false;
+        }
+        let polled = remote.counters.polled.get();
+        match &self.seen {
+            Some(seen) if seen.core == core && seen.polled == polled => {
+                now_ns.saturating_sub(seen.since_ns) >= STUCK_NS
+            }
+            _ => {
+                self.seen = Some(Seen { core, polled, since_ns: now_ns });
+                false
+            }
+        }
+    }
+}
+
+/// Returns true if this core has so much work in its queue that another one, which has run out of
+/// tasks and expects events, steals some of it before it polls the driver.
+pub(crate) fn is_behind(remote: &Remote) -> bool {
+    let count = remote.thief.span().len();
+    count >= LONG || has_movable_work(remote, count, BEHIND_NS)
 }
 
 /// The index of the worker in a short sleep, plus one; zero if there is none.

@@ -72,6 +72,12 @@ use crate::engine::wheel::{GRACE_NS, Timers, TimersRef};
 #[cfg(feature = "net")]
 const MAINTENANCE_NS: u64 = 50_000;
 
+/// The interval at which a core with a long queue polls the driver. The tasks that an event wakes
+/// go behind those that are queued, so an earlier poll would gain them nothing; and a worker with
+/// nothing to do polls the driver itself, or steals from this core.
+#[cfg(feature = "net")]
+const LONG_MAINTENANCE_NS: u64 = 250_000;
+
 /// The right to wait in the driver. In a build without a driver no value of it exists.
 #[cfg(feature = "net")]
 pub(super) type DriverTurn<'a> = TurnGuard<'a>;
@@ -172,11 +178,15 @@ impl PoolDrivers {
         }
     }
 
-    /// Returns true if an awake core must do its maintenance, given the time since it last did.
+    /// Returns true if an awake core must do its maintenance, given the time since it last did, and
+    /// the time that the tasks in its queue will take.
     #[inline]
-    pub(crate) fn is_maintenance_due(&self, index: usize, since_maintenance_ns: u64) -> bool {
+    pub(crate) fn is_maintenance_due(&self, index: usize, since_ns: u64, queued_ns: u64) -> bool {
         #[cfg(feature = "net")]
-        if self.driver.is_some() && since_maintenance_ns >= MAINTENANCE_NS {
+        if self.driver.is_some()
+            && since_ns >= MAINTENANCE_NS
+            && (queued_ns < MAINTENANCE_NS || since_ns >= LONG_MAINTENANCE_NS)
+        {
             return true;
         }
         #[cfg(feature = "time")]
@@ -184,7 +194,7 @@ impl PoolDrivers {
             let next = earlier(timers.next(index), timers.next(timers.outside()));
             return next.is_some_and(|next| next <= timers.clock().now_ns());
         }
-        let _ = (index, since_maintenance_ns);
+        let _ = (index, since_ns, queued_ns);
         false
     }
 

@@ -177,7 +177,7 @@ impl Core {
     /// This is only a hint, because this core will come to its ring by itself. So the check needs
     /// no fence, and nothing is lost if it reads an old value.
     #[inline]
-    fn wake_worker_if_useful(&mut self) {
+    pub(crate) fn wake_worker_if_useful(&mut self) {
         if self.pool.idle.is_worth_waking() || self.ring.is_long(LONG) {
             self.wake_worker();
         }

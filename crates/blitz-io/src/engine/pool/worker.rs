@@ -44,9 +44,13 @@ fn find(core: &mut Core) -> NextStep {
     let mut task = core.next();
     if task.is_none() {
         if core.expects_events {
-            return NextStep::Maintain;
+            task = core.steal_if_behind();
+            if task.is_none() {
+                return NextStep::Maintain;
+            }
+        } else {
+            task = core.search().or_else(|| core.spin_before_sleep());
         }
-        task = core.search().or_else(|| core.spin_before_sleep());
     }
     if task.is_some() && core.searching {
         core.stop_searching();
@@ -154,6 +158,9 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
                 }
                 return lost(&pool, false);
             }
+        }
+        if tick || maintain {
+            held_core::with_core(Core::relieve_stuck_core);
         }
         completed = match next {
             NextStep::Run(task) => {

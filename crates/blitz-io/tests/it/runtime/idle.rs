@@ -1,8 +1,15 @@
-//! Tests that a runtime without work does nothing at all.
+//! Tests that a runtime without work does nothing at all, and that its workers come for the tasks of
+//! one that does not run.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use blitz_io::runtime::Runtime;
+use blitz_io::runtime::{Builder, Preemption, Runtime};
 
 #[cfg(unix)]
 use crate::support::child;
@@ -202,4 +209,48 @@ fn an_idle_worker_takes_tiny_tasks_queued_behind_a_blocked_one() {
             }
         }
     });
+}
+
+/// A worker that always has a task to run must not leave those that are queued behind a worker which
+/// does not run: the operating system may have taken that worker's thread off its processor. Here
+/// the worker is blocked, without preemption, until all tasks behind it have run.
+#[test]
+fn a_busy_worker_takes_tasks_queued_behind_a_blocked_one() {
+    const BEHIND: usize = 9;
+    let _watch = watchdog::start();
+    for has_drivers in [true, false] {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(2).preemption(Preemption::disabled());
+        if has_drivers {
+            builder.enable_all();
+        }
+        let rt = builder.build().unwrap();
+        let (polls, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        for _ in 0..4 {
+            let (polls, over) = (polls.clone(), over.clone());
+            rt.spawn(async move {
+                while !over.load(Relaxed) {
+                    polls.fetch_add(1, Relaxed);
+                    blitz_io::task::yield_now().await;
+                }
+            });
+        }
+        for _ in 0..20 {
+            let polls = polls.clone();
+            let blocked = rt.spawn(async move {
+                // What runs now runs on the other worker, and stays in its queue.
+                let before = polls.load(Relaxed);
+                watchdog::until(|| polls.load(Relaxed) > before + 1_000);
+                let (sender, receiver) = std::sync::mpsc::channel();
+                for _ in 0..BEHIND {
+                    let sender = sender.clone();
+                    blitz_io::spawn(async move { sender.send(()).unwrap() });
+                }
+                // The last of them is in the LIFO slot.
+                assert_eq!(receiver.iter().take(BEHIND).count(), BEHIND);
+            });
+            rt.block_on(blocked).unwrap();
+        }
+        over.store(true, Relaxed);
+    }
 }
