@@ -32,7 +32,7 @@ impl FromStr for Size {
             return Err(format!("`{text}` is no size: write width and height, as in 640x480"));
         };
         if u64::from(width) * u64::from(height) > MOST {
-            return Err(format!("`{text}` is too large: ask for at most {MOST} pixels"));
+            return Err(format!("`{text}` is too large: use at most {MOST} pixels"));
         }
         Ok(Self { width, height })
     }

@@ -263,7 +263,7 @@ fn exchange(mut stream: TcpStream, sent: &str) -> String {
     stream.write_all(sent.as_bytes()).expect("it listens");
     stream.shutdown(Shutdown::Write).expect("it is connected");
     let mut heard = String::new();
-    stream.read_to_string(&mut heard).expect("it answers");
+    stream.read_to_string(&mut heard).expect("it replies");
     heard
 }
 
@@ -306,7 +306,7 @@ fn http_with_an_address_serves_a_handwritten_request() {
     let mut stream = server.connect();
     stream.write_all(request.as_bytes()).expect("it listens");
     let mut heard = String::new();
-    stream.read_to_string(&mut heard).expect("it answers, and closes");
+    stream.read_to_string(&mut heard).expect("it replies, and closes");
     assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
     assert!(heard.ends_with("\r\n\r\nhello from blitz-io\n"), "{heard}");
 }
@@ -325,7 +325,7 @@ fn get(server: &Server, path: &str) -> (String, Vec<u8>) {
     let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it listens");
     let mut heard = Vec::new();
-    stream.read_to_end(&mut heard).expect("it answers, and closes");
+    stream.read_to_end(&mut heard).expect("it replies, and closes");
     let end = heard.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends so");
     let body = heard.split_off(end + 4);
     let head = String::from_utf8(heard).expect("a head is text");

@@ -102,7 +102,7 @@ const LEFT_OUT: &[(Sanitizer, &str, &str)] = &[
     (
         Sanitizer::Thread,
         "parallel::hostile::a_barrier_that_is_refused_later",
-        "with fences no barrier is asked for",
+        "with fences no barrier is requested",
     ),
     (
         Sanitizer::Thread,

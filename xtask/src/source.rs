@@ -13,6 +13,8 @@ pub struct Line {
     pub code: String,
     /// The code without the contents of strings and characters.
     pub bare: String,
+    /// The contents of strings, with a space for each escape and at the end of each string.
+    pub strings: String,
     /// The comments, with their slashes.
     pub comment: String,
 }
@@ -283,8 +285,12 @@ fn scan(text: &str) -> Vec<Line> {
                     length = 1 + hashes.unwrap_or(0);
                     inside = Inside::Code;
                     line.bare.push_str(&rest[..length]);
+                    line.strings.push(' ');
                 } else if hashes.is_none() && c == '\\' && !rest[1..].starts_with('\n') {
                     length = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
+                    line.strings.push(' ');
+                } else {
+                    line.strings.push(c);
                 }
                 line.code.push_str(&rest[..length]);
             }
@@ -352,6 +358,7 @@ mod tests {
             "let a = \"x // no\"; // yes \"q\"\nlet b = r#\"a\" /* \"#; /* in /* out\n*/ still */ let c = '\"'; let d: &'a str = '\\'';\n",
         );
         assert_eq!(source.lines[0].bare, "let a = \"\"; ");
+        assert_eq!(source.lines[0].strings, "x // no ");
         assert_eq!(source.lines[0].comment, "// yes \"q\"");
         assert_eq!(source.lines[1].bare, "let b = r#\"\"#; ");
         assert_eq!(source.lines[2].comment, "*/ still */");

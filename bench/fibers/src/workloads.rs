@@ -188,27 +188,27 @@ fn waiting<R>(contender: Contender, runtime: &Runtime, then: impl FnOnce() -> R)
     let began = Instant::now();
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..MANY).map(|_| oneshot::channel::<()>()).unzip();
-    let (tell, told) = mpsc::channel();
+    let (started, starts) = mpsc::channel();
     let tasks: Vec<_> = receivers
         .into_iter()
         .map(|receiver| {
-            let tell = tell.clone();
+            let started = started.clone();
             match contender {
                 Contender::Fiber => {
                     let waits = move || {
-                        tell.send(()).expect("it is counted");
+                        started.send(()).expect("it is counted");
                         fiber::wait(receiver).expect("it is woken");
                     };
                     start(waits, runtime.handle())
                 }
                 _ => runtime.spawn(async move {
-                    tell.send(()).expect("it is counted");
+                    started.send(()).expect("it is counted");
                     receiver.await.expect("it is woken");
                 }),
             }
         })
         .collect();
-    (0..MANY).for_each(|_| told.recv().expect("each begins"));
+    (0..MANY).for_each(|_| starts.recv().expect("each begins"));
     let seen = then();
     senders.into_iter().for_each(|sender| sender.send(()).expect("it waits"));
     tasks.into_iter().for_each(|task| runtime.block_on(task).expect("it ends"));

@@ -197,16 +197,16 @@ pub(crate) mod futex {
     use crate::workloads;
     use harness::Metric;
 
-    /// A thread that waits for `asked`, and then wakes the caller.
+    /// A thread that waits for `requested`, and then wakes the caller.
     pub(crate) struct Futex {
         thread: Thread,
-        asked: Arc<AtomicBool>,
+        requested: Arc<AtomicBool>,
     }
 
     impl Futex {
         pub(crate) fn new() -> Self {
-            let asked = Arc::new(AtomicBool::new(false));
-            let (flag, main) = (asked.clone(), thread::current());
+            let requested = Arc::new(AtomicBool::new(false));
+            let (flag, main) = (requested.clone(), thread::current());
             // The thread ends with the process.
             let thread = thread::spawn(move || {
                 loop {
@@ -217,15 +217,15 @@ pub(crate) mod futex {
                     }
                 }
             });
-            Self { thread: thread.thread().clone(), asked }
+            Self { thread: thread.thread().clone(), requested }
         }
 
         fn call(&self) {
             // SeqCst: pairs with the swap of the thread.
-            self.asked.store(true, SeqCst);
+            self.requested.store(true, SeqCst);
             self.thread.unpark();
             // SeqCst: pairs with the swap of the thread, which clears the flag.
-            while self.asked.load(SeqCst) {
+            while self.requested.load(SeqCst) {
                 thread::park();
             }
         }

@@ -75,9 +75,9 @@ pub(crate) fn cold_batches(path: &Path, budget: Duration, mut batch: impl FnMut(
     let start = Instant::now();
     while walls.len() < 3 || start.elapsed() < budget {
         // SAFETY: the call takes a descriptor and numbers, no pointers.
-        let told =
+        let failed =
             unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-        assert_eq!(told, 0, "the kernel takes advice");
+        assert_eq!(failed, 0, "the kernel takes advice");
         let (begun, before) = (Instant::now(), cpu_ns(Of::Process));
         batch();
         walls.push(begun.elapsed().as_nanos() as f64 / COLD as f64);

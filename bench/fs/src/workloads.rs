@@ -60,11 +60,11 @@ mod tests {
     fn every_row_ends_on_every_contender() {
         for row in &ROWS {
             for workers in [1, 2].into_iter().filter(|&workers| row.runs_with(workers)) {
-                let mut answers = vec![on_tokio(row.name, workers, Duration::ZERO)];
+                let mut results = vec![on_tokio(row.name, workers, Duration::ZERO)];
                 #[cfg(feature = "blitz")]
-                answers.push(on_blitz(row.name, workers, Duration::ZERO));
-                answers.push(crate::plain::run(row.name, Duration::ZERO));
-                for metrics in answers {
+                results.push(on_blitz(row.name, workers, Duration::ZERO));
+                results.push(crate::plain::run(row.name, Duration::ZERO));
+                for metrics in results {
                     let metrics = metrics.unwrap_or_else(|| panic!("{} is missing", row.name));
                     let true_ish = |metric: &Metric| metric.value.is_finite() && metric.value > 0.0;
                     assert!(metrics.iter().all(true_ish), "{metrics:?}");

@@ -71,14 +71,14 @@ impl Field {
     ) -> Result<Field, String> {
         let this =
             std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
-        let asked = |name: &str| named.is_some_and(|named| named.contains(&name));
+        let is_named = |name: &str| named.is_some_and(|named| named.contains(&name));
         let mut field = Field { contenders: Vec::new(), go_version: None, this };
         for contender in comparison.contenders {
             let name = contender.name;
-            let brings = |(first, again): (&str, &str)| name == again && asked(first);
+            let brings = |(first, again): (&str, &str)| name == again && is_named(first);
             let wanted = match named {
                 // The noise floor is measured together with its contender.
-                Some(_) => asked(name) || comparison.noise.is_some_and(brings),
+                Some(_) => is_named(name) || comparison.noise.is_some_and(brings),
                 None => !contender.only_when_named,
             };
             if !wanted {
@@ -88,7 +88,7 @@ impl Field {
                 Ok(program) => field.contenders.push((contender, program)),
                 // It is a part of this repository, so that it does not build is an error.
                 Err(why) if matches!(contender.program, Program::Beside { .. }) => return Err(why),
-                Err(why) if asked(name) => return Err(format!("{name} cannot run: {why}")),
+                Err(why) if is_named(name) => return Err(format!("{name} cannot run: {why}")),
                 Err(why) => eprintln!("{name} is left out: {why}"),
             }
         }

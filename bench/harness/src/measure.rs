@@ -113,14 +113,14 @@ pub fn cpu_ns(of: Of) -> u64 {
 
 /// Returns the number of voluntary context switches: how often threads went to sleep by themselves.
 pub fn voluntary_switches(of: Of) -> u64 {
-    let who = match of {
+    let target = match of {
         Of::Process => libc::RUSAGE_SELF,
         Of::ThisThread => libc::RUSAGE_THREAD,
     };
     // SAFETY: `rusage` consists of integers, for which zero is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is a local that the call writes and that outlives it.
-    let failed = unsafe { libc::getrusage(who, &mut usage) };
+    let failed = unsafe { libc::getrusage(target, &mut usage) };
     assert_eq!(failed, 0, "getrusage failed: run this on linux");
     usage.ru_nvcsw as u64
 }

@@ -108,7 +108,7 @@ impl Run {
         }
     }
 
-    /// Returns the median over rounds of a contender's figure with so many digits after the point.
+    /// Returns the median over rounds of a contender's figure with `digits` digits after the point.
     pub fn cell(&self, line: &Line, contender: &str, digits: usize) -> String {
         self.printed(line, contender, |value| cell(Some(value), digits))
     }

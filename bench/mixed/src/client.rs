@@ -81,7 +81,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn ask(&mut self, request: Request) {
+    fn add(&mut self, request: Request) {
         self.requests.push_back(request);
         if self.requests.len() == 1 {
             self.send();
@@ -94,12 +94,12 @@ impl Connection {
     }
 
     /// Reads the reply to the first request, and sends the next one.
-    fn answered(&mut self) -> Request {
-        let mut answer = [0; MESSAGE];
+    fn take_reply(&mut self) -> Request {
+        let mut reply = [0; MESSAGE];
         // Blocks if only a part has arrived; the rest is on its way.
-        self.stream.read_exact(&mut answer).expect("the server answers");
-        let request = self.requests.pop_front().expect("an answer has a request");
-        assert_eq!(answer, message(request.is_heavy), "the answer is another one's");
+        self.stream.read_exact(&mut reply).expect("the server replies");
+        let request = self.requests.pop_front().expect("a reply has a request");
+        assert_eq!(reply, message(request.is_heavy), "the reply is another one's");
         if !self.requests.is_empty() {
             self.send();
         }
@@ -217,8 +217,8 @@ pub(crate) fn main(port: u16, load: Load) {
         of("heavy_p50", &mut counted.heavy_us, 50);
         of("heavy_p99", &mut counted.heavy_us, 99);
     }
-    let answers = counted.light_us.len() + counted.heavy_us.len();
-    metrics.push(Metric::new("echoes", "/s", answers as f64 / span.as_secs_f64(), None));
+    let replies = counted.light_us.len() + counted.heavy_us.len();
+    metrics.push(Metric::new("echoes", "/s", replies as f64 / span.as_secs_f64(), None));
     metrics.iter().for_each(|metric| println!("{}", metric.line()));
 }
 
@@ -238,7 +238,7 @@ fn put(port: u16, load: Load, go: impl FnOnce()) -> (Counted, Duration) {
     match &ticks {
         Some(ticks) => poll.add(&ticks.file, TIMER),
         None => connections.iter_mut().for_each(|connection| {
-            connection.ask(Request { due: Instant::now(), is_heavy: false });
+            connection.add(Request { due: Instant::now(), is_heavy: false });
         }),
     }
     let (mut counted, mut go) = (Counted::default(), Some(go));
@@ -251,17 +251,17 @@ fn put(port: u16, load: Load, go: impl FnOnce()) -> (Counted, Duration) {
             }
             if number != TIMER {
                 let connection = &mut connections[number as usize];
-                let request = connection.answered();
+                let request = connection.take_reply();
                 counted.add(request, begin..end);
                 if ticks.is_none() && now < end {
-                    connection.ask(Request { due: now, is_heavy: false });
+                    connection.add(Request { due: now, is_heavy: false });
                 }
                 continue;
             }
             for (tick, due) in ticks.as_mut().into_iter().flat_map(Ticks::due) {
                 let (connection, is_heavy) = turn(tick, connections.len());
                 if due < end {
-                    connections[connection].ask(Request { due, is_heavy: is_heavy && load.heavy });
+                    connections[connection].add(Request { due, is_heavy: is_heavy && load.heavy });
                 }
             }
         }
@@ -318,12 +318,12 @@ mod tests {
 
     #[test]
     fn at_a_fixed_rate_every_request_that_was_due_is_counted() {
-        let mut told = false;
-        let (counted, _) = put(echo(), load(Some(2000), true), || told = true);
+        let mut called = false;
+        let (counted, _) = put(echo(), load(Some(2000), true), || called = true);
         // 200 ms at 2000 a second, one more or less at either end.
-        let answers = counted.light_us.len() + counted.heavy_us.len();
-        assert!(answers.abs_diff(400) <= 2, "{answers} answers");
-        assert!(told && counted.light_us.iter().all(|us| *us > 0.0));
+        let replies = counted.light_us.len() + counted.heavy_us.len();
+        assert!(replies.abs_diff(400) <= 2, "{replies} replies");
+        assert!(called && counted.light_us.iter().all(|us| *us > 0.0));
         assert!(!counted.heavy_us.is_empty());
     }
 

@@ -71,7 +71,7 @@ impl Talker {
         rest.ok_or(format!("it said {line:?} instead of {word}"))
     }
 
-    fn tell(&mut self, word: &str) -> Result<(), String> {
+    fn send(&mut self, word: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("it has no input")?;
         writeln!(input, "{word}").map_err(|error| error.to_string())
     }
@@ -104,15 +104,15 @@ fn talk(
     load: Option<Load>,
     span: Duration,
 ) -> Result<Figures, String> {
-    let of = |who: &'static str| move |why: String| format!("the {who}: {why}");
+    let of = |role: &'static str| move |why: String| format!("the {role}: {why}");
     let mut server = Talker::start(server).map_err(of("server"))?;
     let port = server.hear("port").map_err(of("server"))?;
     let Some(load) = load else {
         // Until the threads have started and the pages are resident.
         std::thread::sleep(Duration::from_millis(300));
-        server.tell("start").map_err(of("server"))?;
+        server.send("start").map_err(of("server"))?;
         std::thread::sleep(span);
-        server.tell("stop").map_err(of("server"))?;
+        server.send("stop").map_err(of("server"))?;
         let metrics = server.figures().map_err(of("server"))?;
         return Ok(Figures { metrics, remark: None });
     };
@@ -120,9 +120,9 @@ fn talk(
     client.args(["--client", &port]).args(load.words());
     let mut client = Talker::start(client).map_err(of("client"))?;
     let precedence = client.hear("go").map_err(of("client"))?;
-    server.tell("start").map_err(of("server"))?;
+    server.send("start").map_err(of("server"))?;
     let mut metrics = client.figures().map_err(of("client"))?;
-    server.tell("stop").map_err(of("server"))?;
+    server.send("stop").map_err(of("server"))?;
     metrics.extend(server.figures().map_err(of("server"))?);
     Ok(Figures { metrics, remark: Some(precedence) })
 }

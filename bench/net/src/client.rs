@@ -19,7 +19,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn ask(&mut self) {
+    fn send(&mut self) {
         self.sent = Instant::now();
         self.stream.write_all(&[7; MESSAGE]).expect("the server is there");
     }
@@ -55,17 +55,17 @@ impl Client {
         let start = Instant::now();
         let mut took = Vec::new();
         let mut open = self.connections.len();
-        self.connections.iter_mut().for_each(Connection::ask);
+        self.connections.iter_mut().for_each(Connection::send);
         while open > 0 {
             for number in self.ready() {
                 let connection = &mut self.connections[number];
-                let mut answer = [0; MESSAGE];
+                let mut reply = [0; MESSAGE];
                 // Blocks if only a part has arrived; the rest is on its way.
-                connection.stream.read_exact(&mut answer).expect("the server answers");
-                assert_eq!(answer, [7; MESSAGE], "the answer is another one's");
+                connection.stream.read_exact(&mut reply).expect("the server replies");
+                assert_eq!(reply, [7; MESSAGE], "the reply is another one's");
                 took.push(connection.sent.elapsed().as_nanos() as f64);
                 match start.elapsed() < span {
-                    true => connection.ask(),
+                    true => connection.send(),
                     false => open -= 1,
                 }
             }

@@ -84,9 +84,9 @@ macro_rules! sockets {
             let mut message = [3; MESSAGE];
             for _ in 0..count {
                 stream.write_all(&message).await.expect("the server is there");
-                stream.read_exact(&mut message).await.expect("the server answers");
+                stream.read_exact(&mut message).await.expect("the server replies");
             }
-            assert_eq!(message, [3; MESSAGE], "the answer is another one's");
+            assert_eq!(message, [3; MESSAGE], "the reply is another one's");
             stream
         }
 
@@ -157,7 +157,7 @@ macro_rules! sockets {
                     let mut message = [5; MESSAGE];
                     for _ in 0..TRIPS {
                         client.send(&message).await.expect("the server is there");
-                        let count = client.recv(&mut message).await.expect("it answers");
+                        let count = client.recv(&mut message).await.expect("it replies");
                         assert_eq!(count, MESSAGE);
                     }
                 });
@@ -237,11 +237,11 @@ macro_rules! sockets {
                 (took, start.elapsed())
             });
             let (mut took, span) = client.join().expect("the client ends well");
-            let answer = span.as_nanos() as f64 / took.len() as f64;
+            let reply = span.as_nanos() as f64 / took.len() as f64;
             vec![
                 Metric::new("p50", "ns", percentile(&mut took, 50), None).in_us(),
                 Metric::new("p99", "ns", percentile(&mut took, 99), None).in_us(),
-                Metric::new("answer", "ns", answer, None),
+                Metric::new("answer", "ns", reply, None),
             ]
         }
 
@@ -273,7 +273,7 @@ macro_rules! sockets {
                     let mut client = client.expect("the server listens");
                     // A reply proves that it was accepted and has waited.
                     std::io::Write::write_all(&mut client, &[1]).expect("it is open");
-                    std::io::Read::read_exact(&mut client, &mut [0]).expect("it answers");
+                    std::io::Read::read_exact(&mut client, &mut [0]).expect("it replies");
                     clients.push(client);
                 }
                 clients

@@ -18,7 +18,7 @@ pub(crate) const ROWS: [Row; 14] = [
     Row::new("tcp_copy_proxy", "the same through io::copy between two connections"),
     Row::new(
         "tcp_ready_500",
-        "an answer when 500 connections always have a request: server on one core, client on another",
+        "a reply when 500 connections always have a request: server on one core, client on another",
     ),
     Row::new(
         "idle_connections",

@@ -66,7 +66,7 @@ fn signals(budget: Duration) -> Vec<Metric> {
 
 /// Waits until it is readable, for a tenth of a second at most, because the sender may be done.
 fn readable(fd: i32) -> bool {
-    let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: the pointer is to one entry, a local that outlives the call.
-    unsafe { libc::poll(&mut asked, 1, 100) == 1 }
+    unsafe { libc::poll(&mut entry, 1, 100) == 1 }
 }

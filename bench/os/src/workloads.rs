@@ -94,8 +94,8 @@ macro_rules! contender {
                 loop {
                     let next = $runtime::time::timeout(Duration::from_millis(100), signal.recv());
                     match next.await {
-                        Ok(told) => {
-                            told.expect("it goes on");
+                        Ok(event) => {
+                            event.expect("it goes on");
                             sends.received();
                         }
                         Err(_) if sends.is_over() => return sends.figures(),

@@ -144,13 +144,13 @@ fn own_slot(contender: &str) -> Vec<Duration> {
     macro_rules! once {
         ($runtime:ident, $on:expr) => {{
             let task = $on.spawn(async {
-                let (tell, told) = mpsc::channel();
+                let (sender, receiver) = mpsc::channel();
                 $runtime::spawn(async move {
-                    let _ = tell.send(());
+                    let _ = sender.send(());
                 });
                 let began = Instant::now();
                 // Whether the message has come or not, this is how long the task waited for it.
-                let _ = told.recv_timeout(LIMIT);
+                let _ = receiver.recv_timeout(LIMIT);
                 began.elapsed()
             });
             $on.block_on(task).expect("the task does not panic")

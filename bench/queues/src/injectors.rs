@@ -7,11 +7,11 @@ use queue_variants::queues::{Bundle, Item, OneList, Parts};
 
 use crate::Gate;
 
-/// An injector as a producer and a worker see it. `who` is the caller's number, `turn` counts its
+/// An injector as a producer and a worker see it. `id` is the caller's number, `turn` counts its
 /// operations.
 trait InjectorVariant: Send + Sync + 'static {
-    fn push(&self, who: usize, turn: usize, item: Item);
-    fn fetch(&self, who: usize, turn: usize) -> Bundle;
+    fn push(&self, id: usize, turn: usize, item: Item);
+    fn fetch(&self, id: usize, turn: usize) -> Bundle;
 }
 
 const WORKERS: usize = 2;
@@ -35,8 +35,8 @@ impl InjectorVariant for One {
 struct Shards(Parts);
 
 impl InjectorVariant for Shards {
-    fn push(&self, who: usize, _: usize, item: Item) {
-        self.0.push(who, item);
+    fn push(&self, id: usize, _: usize, item: Item) {
+        self.0.push(id, item);
     }
 
     fn fetch(&self, _: usize, turn: usize) -> Bundle {
@@ -51,8 +51,8 @@ impl InjectorVariant for Inboxes {
         self.0.push(turn, item);
     }
 
-    fn fetch(&self, who: usize, _: usize) -> Bundle {
-        self.0.fetch(who, BATCH)
+    fn fetch(&self, id: usize, _: usize) -> Bundle {
+        self.0.fetch(id, BATCH)
     }
 }
 
@@ -73,22 +73,22 @@ pub(crate) fn cases() -> Vec<Case> {
 fn in_and_out(injector: impl InjectorVariant, threads: usize) -> impl FnMut() -> f64 {
     // Some milliseconds, so that a thread that starts late matters little.
     const TURNS: usize = 50_000;
-    let mut pools: Vec<_> = (0..threads).map(|who| Item::many(4096, who as u64)).collect();
+    let mut pools: Vec<_> = (0..threads).map(|id| Item::many(4096, id as u64)).collect();
     move || {
         let (injector, gate) = (&injector, &Gate::new(threads));
         // The pushes are counted, because a thread that runs out of items pushes fewer.
         let sums: Vec<(Instant, Instant, u64)> = std::thread::scope(|scope| {
-            let run = |(who, pool): (usize, &mut Vec<Item>)| {
+            let run = |(id, pool): (usize, &mut Vec<Item>)| {
                 gate.pass();
                 let start = Instant::now();
                 let mut pushed = 0;
                 for turn in 0..TURNS {
                     for step in 0..4 {
                         let Some(item) = pool.pop() else { break };
-                        injector.push(who, turn * 4 + step, item);
+                        injector.push(id, turn * 4 + step, item);
                         pushed += 1;
                     }
-                    let mut batch = injector.fetch(who, turn);
+                    let mut batch = injector.fetch(id, turn);
                     while let Some(item) = batch.pop() {
                         pool.push(item);
                     }

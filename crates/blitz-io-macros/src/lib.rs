@@ -41,8 +41,8 @@ fn run(arguments: TokenStream, item: TokenStream, attribute: Attribute) -> Token
 /// ```
 /// #[blitz_io::main]
 /// async fn main() {
-///     let answer = blitz_io::spawn(async { 6 * 7 }).await.unwrap();
-///     assert_eq!(answer, 42);
+///     let output = blitz_io::spawn(async { 6 * 7 }).await.unwrap();
+///     assert_eq!(output, 42);
 /// }
 /// ```
 ///
@@ -73,7 +73,7 @@ pub fn main_rt(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// ```
 /// #[blitz_io::test]
-/// async fn a_task_answers() {
+/// async fn a_task_returns_a_value() {
 ///     assert_eq!(blitz_io::spawn(async { 1 }).await.unwrap(), 1);
 /// }
 /// ```

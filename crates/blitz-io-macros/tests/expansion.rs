@@ -90,7 +90,7 @@ fn calls() -> String {
 }
 
 #[blitz_io_macros::main]
-async fn answer() -> io::Result<usize> {
+async fn forty_two() -> io::Result<usize> {
     let digits = "42".parse().map_err(io::Error::other)?;
     std::future::ready(()).await;
     Ok(digits)
@@ -98,7 +98,7 @@ async fn answer() -> io::Result<usize> {
 
 #[test]
 fn main_returns_what_the_body_returns() {
-    assert_eq!(answer().unwrap(), 42);
+    assert_eq!(forty_two().unwrap(), 42);
     assert_eq!(calls(), "multi_thread, enable_all");
 }
 

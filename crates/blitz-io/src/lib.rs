@@ -223,8 +223,8 @@ pub use blitz_io_macros::{no_rt as main, no_rt as test};
 /// # Examples
 ///
 /// ```
-/// let answer = blitz_io::run(async { blitz_io::spawn(async { 42 }).await.unwrap() });
-/// assert_eq!(answer, 42);
+/// let output = blitz_io::run(async { blitz_io::spawn(async { 42 }).await.unwrap() });
+/// assert_eq!(output, 42);
 /// ```
 #[cfg(feature = "rt-multi-thread")]
 #[track_caller]

@@ -22,8 +22,8 @@ time, and runs it: the same work on blitz-io, Tokio, smol and Go.
   --quick             fewer rounds, for a first look
   --only ROW,...      these rows alone (bench/README.md lists them)
   --contenders A,...  these contenders alone
-  --workers N         so many workers
-  --rounds N          so many rounds
+  --workers N         the number of workers
+  --rounds N          the number of rounds
   --out DIR           where the record goes
   --name NAME         the record's name
   --no-record         shows the figures and writes no record

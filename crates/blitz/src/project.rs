@@ -525,7 +525,7 @@ fn in_lock(lock: &Table, name: &str) -> Vec<Locked> {
     let locked = |one: &&&Table| {
         let version = text(one, "version").unwrap_or_default();
         let source = text(one, "source");
-        let asks = |it: &&&Table| {
+        let depends = |it: &&&Table| {
             let wanted = it.get("dependencies").map(Value::list).unwrap_or_default();
             wanted.iter().filter_map(Value::text).any(|entry| {
                 // `tokio`, or `tokio 1.2.3` if there are several, or with the source.
@@ -537,7 +537,7 @@ fn in_lock(lock: &Table, name: &str) -> Vec<Locked> {
                         .is_none_or(|it| Some(it.trim_matches(['(', ')'])) == source.as_deref())
             })
         };
-        let users = packages.iter().filter(asks).filter_map(|it| text(it, "name")).collect();
+        let users = packages.iter().filter(depends).filter_map(|it| text(it, "name")).collect();
         Locked { version, source, users }
     };
     named.iter().map(locked).collect()

@@ -28,5 +28,5 @@ pub use blitz_io::parallel::{
 };
 
 #[doc(hidden)]
-#[allow(deprecated, reason = "they are there for those who still use them")]
+#[allow(deprecated, reason = "kept for programs that still use them")]
 pub use blitz_io::parallel::{Configuration, initialize};

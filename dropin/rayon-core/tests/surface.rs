@@ -118,9 +118,9 @@ fn a_builder_has_rayons_methods() {
 struct Has<T: ?Sized>(PhantomData<T>);
 
 macro_rules! traits {
-    ($($name:ident $ask:ident $bound:path;)+) => { $(
+    ($($name:ident $method:ident $bound:path;)+) => { $(
         trait $name {
-            fn $ask(&self) -> bool {
+            fn $method(&self) -> bool {
                 false
             }
         }
@@ -128,7 +128,7 @@ macro_rules! traits {
         impl<T: ?Sized> $name for &Has<T> {}
 
         impl<T: ?Sized + $bound> Has<T> {
-            fn $ask(&self) -> bool {
+            fn $method(&self) -> bool {
                 true
             }
         }

@@ -58,7 +58,7 @@ mod lines {
     }
 
     /// Returns the reply to a line; `None` ends the connection.
-    fn answer(line: &str) -> Option<String> {
+    fn reply(line: &str) -> Option<String> {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
         Some(match command {
             "add" => {
@@ -81,8 +81,8 @@ mod lines {
     fn talk(socket: TcpStream) -> io::Result<()> {
         let (reader, mut writer) = parts(socket);
         for line in reader.lines() {
-            let Some(answer) = answer(&line?) else { break };
-            writeln!(writer, "{answer}")?;
+            let Some(reply) = reply(&line?) else { break };
+            writeln!(writer, "{reply}")?;
             writer.flush()?;
         }
         Ok(())
@@ -105,7 +105,7 @@ mod lines {
     }
 
     /// Sends requests to the server, and checks its replies.
-    fn ask(address: std::net::SocketAddr, client: i64) -> io::Result<()> {
+    fn exchange(address: std::net::SocketAddr, client: i64) -> io::Result<()> {
         let (mut reader, mut writer) = parts(fiber::wait(TcpStream::connect(address))?);
         let mut said = String::new();
         for line in 0..LINES {
@@ -138,16 +138,16 @@ mod lines {
         }
         let start = |client| {
             // SAFETY: obligations 1 and 2 are not to wait in an initialiser or in a scope of a
-            // thread-local. `ask` waits in `Read` and `Write` only, outside of both, as the
+            // thread-local. `exchange` waits in `Read` and `Write` only, outside of both, as the
             // connections of the server do.
-            unsafe { fiber::spawn(move || ask(bound, client)) }
+            unsafe { fiber::spawn(move || exchange(bound, client)) }
         };
         let clients: Vec<_> = (0..CLIENTS).map(start).collect();
         for client in clients {
             client.await??;
         }
         server.abort();
-        println!("{CLIENTS} clients had {LINES} answers each");
+        println!("{CLIENTS} clients had {LINES} replies each");
         Ok(())
     }
 }

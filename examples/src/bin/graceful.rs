@@ -50,7 +50,7 @@ fn serve(shutdown: &Shutdown, listener: TcpListener) {
                     let token = connections.token();
                     let name = format!("connection of {client}");
                     connections.spawn_named(&name, async move {
-                        if let Err(error) = answer(stream, token).await {
+                        if let Err(error) = reply(stream, token).await {
                             println!("{client}: {error}");
                         }
                     });
@@ -65,10 +65,10 @@ fn serve(shutdown: &Shutdown, listener: TcpListener) {
 }
 
 /// Serves one connection, until the client has closed it.
-async fn answer(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
+async fn reply(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let mut requests = LinesStream::new(BufReader::new(reader).lines());
-    let mut answers = BufWriter::new(writer);
+    let mut replies = BufWriter::new(writer);
     let mut said_bye = false;
     loop {
         // Waiting for the token and for a request are both cancel safe, so the `select!` loses
@@ -76,16 +76,16 @@ async fn answer(stream: TcpStream, token: CancellationToken) -> io::Result<()> {
         let request = blitz_io::select! {
             () = token.cancelled(), if !said_bye => {
                 said_bye = true;
-                answers.write_all(b"bye\n").await?;
-                answers.flush().await?;
+                replies.write_all(b"bye\n").await?;
+                replies.flush().await?;
                 continue;
             }
             request = requests.try_next() => request?,
         };
-        let Some(request) = request else { return answers.shutdown().await };
+        let Some(request) = request else { return replies.shutdown().await };
         let number: u64 = request.parse().map_err(io::Error::other)?;
-        answers.write_all(format!("{}\n", number * number).as_bytes()).await?;
-        answers.flush().await?;
+        replies.write_all(format!("{}\n", number * number).as_bytes()).await?;
+        replies.flush().await?;
     }
 }
 
@@ -113,9 +113,9 @@ const CLIENTS: u64 = 20;
 const WARM: u64 = 5_000;
 
 /// Sends requests until the server sends `bye`, and then reads the remaining replies. Requests may
-/// be ahead of replies by the size of the window. `answered` is called for each reply with the
+/// be ahead of replies by the size of the window. `on_reply` is called for each reply with the
 /// number so far. Returns the number of requests sent; each had its reply, in order.
-async fn ask(address: SocketAddr, client: u64, answered: impl Fn(u64)) -> io::Result<u64> {
+async fn request(address: SocketAddr, client: u64, on_reply: impl Fn(u64)) -> io::Result<u64> {
     const WINDOW: u64 = 8;
     let (reader, mut writer) = TcpStream::connect(address).await?.into_split();
     let mut lines = BufReader::new(reader).lines();
@@ -130,14 +130,14 @@ async fn ask(address: SocketAddr, client: u64, answered: impl Fn(u64)) -> io::Re
             Some(line) => {
                 assert_eq!(line, ((client + heard) * (client + heard)).to_string());
                 heard += 1;
-                answered(heard);
+                on_reply(heard);
             }
             None => break,
         }
     }
     writer.shutdown().await?;
     assert_eq!(heard, sent, "requests were lost");
-    assert_eq!(lines.next_line().await?, None, "an answer that nobody asked for");
+    assert_eq!(lines.next_line().await?, None, "a reply without a request");
     Ok(sent)
 }
 
@@ -149,13 +149,13 @@ async fn check() -> io::Result<()> {
 
     // The number of replies, and of clients that have one: a client that is not accepted yet is
     // refused, as it should be.
-    let (answered, mut count) = blitz_io::channel::watch::channel((0, 0));
-    let answered = std::sync::Arc::new(answered);
+    let (replied, mut count) = blitz_io::channel::watch::channel((0, 0));
+    let replied = std::sync::Arc::new(replied);
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
-        let answered = answered.clone();
-        clients.spawn(ask(address, client, move |heard| {
-            answered.send_modify(|(all, served)| {
+        let replied = replied.clone();
+        clients.spawn(request(address, client, move |heard| {
+            replied.send_modify(|(all, served)| {
                 *all += 1;
                 *served += u64::from(heard == 1);
             });
@@ -171,8 +171,8 @@ async fn check() -> io::Result<()> {
     }
     assert_eq!(count.borrow().0, sent);
     assert!(report.is_clean(), "{report}");
-    assert_eq!(report.finished as u64, CLIENTS + 1, "the connections, and who accepted them");
-    println!("{sent} requests were sent and {sent} answered; {report}");
+    assert_eq!(report.finished as u64, CLIENTS + 1, "the connections, and the listener");
+    println!("{sent} requests were sent and {sent} got a reply; {report}");
     let refused = TcpStream::connect(address).await.expect_err("the listener is closed");
     println!("a client that came later heard: {refused}");
 
@@ -183,9 +183,9 @@ async fn check() -> io::Result<()> {
     serve(&shutdown, listener);
     let mut silent = TcpStream::connect(address).await?;
     silent.write_all(b"3\n").await?;
-    let mut answer = [0; 2];
-    silent.read_exact(&mut answer).await?;
-    assert_eq!(&answer, b"9\n");
+    let mut reply = [0; 2];
+    silent.read_exact(&mut reply).await?;
+    assert_eq!(&reply, b"9\n");
     let report = drain(&shutdown, Duration::from_secs(2)).await;
     assert_eq!(report.aborted.len(), 1, "{report}");
     let name = format!("connection of {}", silent.local_addr()?);
@@ -193,6 +193,6 @@ async fn check() -> io::Result<()> {
     println!("{report}");
     let mut rest = String::new();
     silent.read_to_string(&mut rest).await?;
-    assert_eq!(rest, "bye\n", "it was told, and then cut off");
+    assert_eq!(rest, "bye\n", "it was notified, and then cut off");
     Ok(())
 }

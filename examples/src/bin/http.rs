@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = blitz_io::spawn(serve(listener));
     check(bound).await?;
     server.abort();
-    println!("four requests were answered over one connection, as they should be");
+    println!("four requests were served over one connection, as they should be");
     Ok(())
 }
 
@@ -59,7 +59,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
         blitz_io::spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(HyperTimer::new()).header_read_timeout(PATIENCE);
-            let served = http.serve_connection(HyperIo::new(stream), service_fn(answer)).await;
+            let served = http.serve_connection(HyperIo::new(stream), service_fn(route)).await;
             if let Err(error) = served {
                 eprintln!("{client}: {error}");
             }
@@ -67,7 +67,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn route(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (status, body) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/") => (StatusCode::OK, Bytes::from("hello from blitz-io\n")),
         (&Method::POST, "/echo") => match Limited::new(request, LARGEST).collect().await {
@@ -86,14 +86,14 @@ async fn check(server: SocketAddr) -> Result<(), Box<dyn Error>> {
     let (mut client, connection) = handshake(HyperIo::new(stream)).await?;
     let connection = blitz_io::spawn(connection);
 
-    let (status, body) = ask(&mut client, Method::GET, "/", Bytes::new()).await?;
+    let (status, body) = fetch(&mut client, Method::GET, "/", Bytes::new()).await?;
     assert_eq!((status, &body[..]), (StatusCode::OK, &b"hello from blitz-io\n"[..]));
     let long: Bytes = (0..LARGEST).map(|i| (i % 251) as u8).collect();
-    let (status, body) = ask(&mut client, Method::POST, "/echo", long.clone()).await?;
+    let (status, body) = fetch(&mut client, Method::POST, "/echo", long.clone()).await?;
     assert!(status == StatusCode::OK && body == long, "{status}: {} bytes", body.len());
-    let (status, _) = ask(&mut client, Method::GET, "/nowhere", Bytes::new()).await?;
+    let (status, _) = fetch(&mut client, Method::GET, "/nowhere", Bytes::new()).await?;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    let (status, body) = ask(&mut client, Method::POST, "/echo", Bytes::from("again")).await?;
+    let (status, body) = fetch(&mut client, Method::POST, "/echo", Bytes::from("again")).await?;
     assert_eq!((status, &body[..]), (StatusCode::OK, &b"again"[..]));
 
     // The connection ends with its client.
@@ -101,7 +101,7 @@ async fn check(server: SocketAddr) -> Result<(), Box<dyn Error>> {
     Ok(connection.await??)
 }
 
-async fn ask(
+async fn fetch(
     client: &mut SendRequest<Full<Bytes>>,
     method: Method,
     path: &str,

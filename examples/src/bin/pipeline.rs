@@ -74,9 +74,9 @@ async fn main() {
     println!("{} numbers, squares that sum to {}", account.numbers, account.sum);
 
     // One reply to one request.
-    let (answer, question) = oneshot::channel();
-    blitz_io::spawn(async move { answer.send(6 * 7) });
-    assert_eq!(question.await, Ok(42));
+    let (sender, receiver) = oneshot::channel();
+    blitz_io::spawn(async move { sender.send(6 * 7) });
+    assert_eq!(receiver.await, Ok(42));
 }
 
 /// Sends 1, 2, 3, … until it is cancelled. Returns how many, and the sum of their squares.

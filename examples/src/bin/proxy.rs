@@ -77,7 +77,7 @@ async fn carry(client: TcpStream, server: &str, patience: Patience) -> io::Resul
     let late = |what: &str| io::Error::new(io::ErrorKind::TimedOut, what.to_owned());
     let mut server = timeout(patience.connect, TcpStream::connect(server))
         .await
-        .map_err(|_| late("the server does not answer"))??;
+        .map_err(|_| late("the server does not respond"))??;
     let (moved, mut watched) = watch::channel(());
     let mut client = Watched { stream: client, moved };
     let idle = async {
@@ -174,9 +174,9 @@ async fn check() -> io::Result<()> {
     println!("an idle connection was cut");
 
     // Bound and never listening: no other program takes this port, and connections are refused.
-    let nobody = blitz_io::net::TcpSocket::new_v4()?;
-    nobody.bind("127.0.0.1:0".parse().expect("it is an address"))?;
-    let missing = proxy(nobody.local_addr()?.to_string(), ORDINARY).await?;
+    let unused = blitz_io::net::TcpSocket::new_v4()?;
+    unused.bind("127.0.0.1:0".parse().expect("it is an address"))?;
+    let missing = proxy(unused.local_addr()?.to_string(), ORDINARY).await?;
     let mut refused = TcpStream::connect(missing).await?;
     assert_eq!(refused.read(&mut [0; 8]).await?, 0, "it is closed when there is no server");
     println!("a server that is not there was reported by closing");

@@ -94,7 +94,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
         blitz_io::spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(HyperTimer::new()).header_read_timeout(PATIENCE);
-            let service = service_fn(|request| answer(request, studio.clone()));
+            let service = service_fn(|request| handle(request, studio.clone()));
             let served = http.serve_connection(HyperIo::new(stream), service).await;
             match served {
                 // A client that disconnects early is not an error of ours.
@@ -105,7 +105,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
     }
 }
 
-async fn answer(
+async fn handle(
     request: Request<Incoming>,
     studio: Arc<Studio>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -114,20 +114,20 @@ async fn answer(
         return Ok(text(StatusCode::METHOD_NOT_ALLOWED, "only GET is served\n".into()));
     }
     Ok(match request.uri().path() {
-        "/" => text(StatusCode::OK, "ask for a picture: /640x480; or for /drawing\n".into()),
+        "/" => text(StatusCode::OK, "request a picture: /640x480; or /drawing\n".into()),
         // Relaxed: a number to be shown, which may have changed when it is read.
         "/drawing" => text(StatusCode::OK, format!("{}\n", studio.drawing.load(Relaxed))),
-        path => match asked_for(path) {
+        path => match requested(path) {
             Ok(size) => render(size, studio).await,
             Err(complaint) => text(StatusCode::BAD_REQUEST, format!("{complaint}\n")),
         },
     })
 }
 
-fn asked_for(path: &str) -> Result<Size, String> {
+fn requested(path: &str) -> Result<Size, String> {
     let size: Size = path.trim_start_matches('/').parse()?;
     if size.pixels() > LARGEST {
-        return Err(format!("`{size}` is too large: ask for at most {LARGEST} pixels"));
+        return Err(format!("`{size}` is too large: use at most {LARGEST} pixels"));
     }
     Ok(size)
 }
@@ -176,27 +176,27 @@ fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full
 /// Requests pictures over one connection, and over another one the number that are being drawn,
 /// until that is one: then the server replied while it drew the picture.
 async fn check(server: SocketAddr) -> Result<(), Box<dyn Error>> {
-    let mut asker = connect(server).await?;
+    let mut client = connect(server).await?;
     for _ in 0..TRIES {
         let mut painter = connect(server).await?;
         let picture = blitz_io::spawn(async move {
-            ask(&mut painter, "/800x600").await.map_err(|error| error.to_string())
+            get(&mut painter, "/800x600").await.map_err(|error| error.to_string())
         });
-        let (mut answers, mut meanwhile) = (0, 0);
+        let (mut replies, mut meanwhile) = (0, 0);
         while !picture.is_finished() {
-            let (status, body) = ask(&mut asker, "/drawing").await?;
+            let (status, body) = get(&mut client, "/drawing").await?;
             assert_eq!(status, StatusCode::OK);
-            answers += 1;
+            replies += 1;
             meanwhile += u32::from(body == "1\n");
         }
         let (status, file) = picture.await??;
         assert!(status == StatusCode::OK && file.starts_with(b"\x89PNG"), "{status}");
         if meanwhile > 0 {
-            println!("{meanwhile} of {answers} answers came while a picture was drawn");
+            println!("{meanwhile} of {replies} replies came while a picture was drawn");
             return Ok(());
         }
     }
-    Err("no answer came while a picture was drawn: give the drawing to parallel::run".into())
+    Err("no reply came while a picture was drawn: give the drawing to parallel::run".into())
 }
 
 async fn connect(server: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, Box<dyn Error>> {
@@ -207,7 +207,7 @@ async fn connect(server: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, Box<dy
     Ok(client)
 }
 
-async fn ask(
+async fn get(
     client: &mut SendRequest<Empty<Bytes>>,
     path: &str,
 ) -> Result<(StatusCode, Bytes), hyper::Error> {

@@ -19,7 +19,7 @@ chaos [options]: random programs on the runtime, which count that nothing is los
                    workers; the environment or the default decides unless given
   --guard NAME     membarrier or fences: how a core is taken from its thread (BLITZ_BARRIER)
   --backend NAME   epoll, poll or uring: how events are waited for (BLITZ_IO_BACKEND)
-  --workers N      every runtime with workers has so many; each another number unless given
+  --workers N      every runtime with workers has N of them; each another number unless given
   --without CLASS  leaves actions of this class out; may be repeated, or a list with commas
   --only CLASS     leaves all others out
   --deadline N     a round that takes more seconds hangs; 60 unless given

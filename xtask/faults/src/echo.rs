@@ -65,17 +65,17 @@ pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
 /// Sends one message and verifies its echo.
 pub(crate) async fn exchange(stream: &mut TcpStream, id: u64, number: u64) -> Result<(), String> {
     let sent = message(id, number);
-    let mut answer = [0; 16];
+    let mut reply = [0; 16];
     let both = async {
         stream.write_all(&sent).await?;
-        stream.read_exact(&mut answer).await.map(drop)
+        stream.read_exact(&mut reply).await.map(drop)
     };
     time::timeout(PATIENCE, both)
         .await
-        .map_err(|_| format!("client {id} got no answer to message {number} in time"))?
+        .map_err(|_| format!("client {id} got no reply to message {number} in time"))?
         .during("an exchange")?;
-    if answer != sent {
-        return Err(format!("client {id} sent {sent:?} and got {answer:?}"));
+    if reply != sent {
+        return Err(format!("client {id} sent {sent:?} and got {reply:?}"));
     }
     Ok(())
 }

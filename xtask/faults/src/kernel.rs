@@ -11,15 +11,15 @@ use std::{
     time::Duration,
 };
 
-fn answered(answer: libc::c_int) -> io::Result<()> {
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Returns the soft and the hard limit of descriptors.
 pub(crate) fn descriptor_limits() -> io::Result<(u64, u64)> {
     let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a local, which the call writes and which outlives it.
-    answered(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) })?;
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) })?;
     Ok((limits.rlim_cur, limits.rlim_max))
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn limit_descriptors(count: u64) -> io::Result<()> {
     let (_, most) = descriptor_limits()?;
     let limits = libc::rlimit { rlim_cur: count, rlim_max: most };
     // SAFETY: the pointer is to a local, which the call only reads and which outlives it.
-    answered(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits) })
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits) })
 }
 
 /// Returns the number of open descriptors, without the one used for counting.
@@ -57,7 +57,7 @@ fn set_option<T>(socket: &impl AsFd, level: i32, name: i32, value: &T) -> io::Re
     let socket = socket.as_fd().as_raw_fd();
     let length = mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: the value is as long as we say and lives during the call.
-    answered(unsafe {
+    checked(unsafe {
         libc::setsockopt(socket, level, name, std::ptr::from_ref(value).cast(), length)
     })
 }
@@ -74,7 +74,7 @@ pub(crate) fn sent_again(socket: &impl AsFd) -> io::Result<u32> {
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = mem::size_of_val(&info) as libc::socklen_t;
     // SAFETY: the call writes at most `length` bytes, the size of the local that the pointer is to.
-    answered(unsafe {
+    checked(unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
             libc::IPPROTO_TCP,
@@ -99,7 +99,7 @@ const fn check(code: u32, value: u32, else_skip: u8) -> libc::sock_filter {
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
-const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// Drops a random share of the packets that arrive at a socket. The sockets that a listener accepts
 /// inherit the filter.
@@ -109,8 +109,8 @@ pub(crate) fn lose_packets(socket: &impl AsFd, percent: u32) -> io::Result<()> {
     let mut steps = [
         step(LOAD, random),
         check(IF_AT_LEAST, lost_below, 1),
-        step(ANSWER, u32::MAX),
-        step(ANSWER, 0),
+        step(RETURN, u32::MAX),
+        step(RETURN, 0),
     ];
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
@@ -118,7 +118,7 @@ pub(crate) fn lose_packets(socket: &impl AsFd, percent: u32) -> io::Result<()> {
 
 /// Drops all packets that arrive at a socket.
 pub(crate) fn lose_all_packets(socket: &impl AsFd) -> io::Result<()> {
-    let mut steps = [step(ANSWER, 0)];
+    let mut steps = [step(RETURN, 0)];
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
@@ -133,7 +133,7 @@ pub(crate) struct Refusal {
 
 /// The threads that a filter applies to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum Scope {
     /// This thread and those that it will start.
     Thread,
     /// Every thread of the process.
@@ -141,12 +141,12 @@ pub(crate) enum Whom {
 }
 
 /// Refuses a system call from now on; this cannot be undone.
-pub(crate) fn refuse(refusal: &Refusal, whom: Whom) -> io::Result<()> {
+pub(crate) fn refuse(refusal: &Refusal, scope: Scope) -> io::Result<()> {
     // Offsets in `struct seccomp_data` of the number, and of the lower half of the second argument.
     const NUMBER: u32 = 0;
     const SECOND: u32 = if cfg!(target_endian = "little") { 24 } else { 28 };
-    let refused = step(ANSWER, libc::SECCOMP_RET_ERRNO | refusal.errno.cast_unsigned());
-    let allowed = step(ANSWER, libc::SECCOMP_RET_ALLOW);
+    let refused = step(RETURN, libc::SECCOMP_RET_ERRNO | refusal.errno.cast_unsigned());
+    let allowed = step(RETURN, libc::SECCOMP_RET_ALLOW);
     let call = refusal.call as u32;
     let mut steps = vec![step(LOAD, NUMBER)];
     if let Some(second) = refusal.second {
@@ -159,13 +159,13 @@ pub(crate) fn refuse(refusal: &Refusal, whom: Whom) -> io::Result<()> {
     steps.extend([refused, allowed]);
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     // SAFETY: the call takes no pointers.
-    answered(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
-    let flags = if whom == Whom::Process { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
+    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    let flags = if scope == Scope::Process { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
     // SAFETY: the program and its steps live during the call, which copies them.
-    let answer = unsafe {
+    let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
     };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Calls `epoll_pwait2` with an invalid descriptor; returns the error.
@@ -205,7 +205,7 @@ pub(crate) fn count_signal(signal: libc::c_int) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
     // SAFETY: the handler only increments an atomic, which is async-signal-safe.
-    answered(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
+    checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
 }
 
 /// Starts a timer that sends SIGALRM at this interval; stops it if zero.
@@ -216,7 +216,7 @@ pub(crate) fn alarm_every(interval: Duration) -> io::Result<()> {
     };
     let timer = libc::itimerval { it_interval: time, it_value: time };
     // SAFETY: the pointer is to a local, which the call only reads; the old value may be null.
-    answered(unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) })
+    checked(unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) })
 }
 
 /// Sends a signal to each thread of this process but the caller's own.

@@ -248,17 +248,17 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
             ));
         }
         expected += 1;
-        let mut answer = frame(id, number, length);
+        let mut reply = frame(id, number, length);
         let mut body = vec![0; length];
         if length > 0 && !matches!(read_into(&mut stream, &mut body, &mut 0).await, Ok(true)) {
             return;
         }
-        if body != answer[HEAD..] {
+        if body != reply[HEAD..] {
             return shared.complain(format!("frame {number} of {id} has other bytes"));
         }
-        answer.truncate(HEAD);
-        answer.extend(body);
-        if stream.write_all(&answer).await.is_err() {
+        reply.truncate(HEAD);
+        reply.extend(body);
+        if stream.write_all(&reply).await.is_err() {
             return;
         }
     }
@@ -320,7 +320,7 @@ async fn exchange(
             ensure!(read.await.during("read")?, "the server left before frame {number}");
         }
     }
-    ensure!(got == sent, "the answer to frame {number} of {id} is another");
+    ensure!(got == sent, "the reply to frame {number} of {id} differs");
     Ok(())
 }
 
@@ -450,7 +450,7 @@ mod tests {
         let shared = Shared::new();
         let why = watch(&shared, Duration::from_secs(60)).unwrap_err();
         assert!(why.contains("stood still"), "{why}");
-        assert!(shared.is_over(), "the clients are told to end");
+        assert!(shared.is_over(), "the clients are to end");
     }
 
     #[test]

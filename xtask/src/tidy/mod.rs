@@ -24,7 +24,8 @@ cargo xtask tidy
 
 Looks at every file of the repository: the layer rule of the engine, stories,
 comments beside orderings and unsafe code, names after 'Checked by', words that
-must not be committed, lints of the manifests, the index of bench/record, how comments speak, names.
+must not be committed, lints of the manifests, the index of bench/record, the
+wording of comments and strings, names.
 Prints what breaks a rule and fails; long functions and files are printed too but break nothing.";
 
 /// Files and folders that hold nothing of ours. In a work tree `.git` is a file.

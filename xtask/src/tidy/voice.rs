@@ -1,11 +1,14 @@
-//! The wording of prose: openings of doc comments that say nothing on their own, and words that
-//! treat threads and functions as persons.
+//! The wording of prose and of strings: openings of doc comments that say nothing on their own, and
+//! words that treat threads and functions as persons.
 //!
 //! Prose is every comment of a Rust file and every Markdown file, without code: examples and text
 //! in backticks do not count. (A block that is marked as `text` is prose: it holds the steps of a
 //! protocol.) Each folder has a ceiling for both in `xtask/voice.txt`. A folder above its ceiling
 //! breaks the rule, and so does one below it: the ceiling must be lowered in the same commit, so
 //! that it only falls. A folder that is not listed has a ceiling of zero.
+//!
+//! Strings of Rust files (messages of panics and asserts, reasons, help texts) have no ceiling:
+//! they have none of the words. `STRINGS_EXEMPT` and `QUOTED` list the exceptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +17,22 @@ use super::{File, Finding};
 /// The file with the ceilings.
 const CEILINGS: &str = "xtask/voice.txt";
 
-/// Files that are not checked: records of measurements, which are never edited, and the integration
-/// tests of the runtime crate.
-const EXEMPT: &[&str] = &["bench/record/20", "crates/blitz-io/tests/"];
+/// Files that are not checked: records of measurements, which are never edited.
+const EXEMPT: &[&str] = &["bench/record/20"];
+
+/// Folders whose strings are not checked: the differential cases, whose names and output are the
+/// labels of a comparison with Tokio, and the rules of tidy, which have the words as data.
+const STRINGS_EXEMPT: &[&str] = &["conformance/differential/", "xtask/src/tidy/"];
+
+/// Texts that a file's strings may have.
+const QUOTED: &[(&str, &str)] = &[
+    // The name of a figure, by which it is found in the records.
+    ("bench/net/src/sockets.rs", "answer"),
+    // The name of a user of the operating system.
+    ("bench/programs/src/setup.rs", "nobody"),
+    // The name of a folder: blanks, brackets, and words that a test may search for.
+    ("xtask/src/hardy.rs", "new who told 1.54.1 (copy)"),
+];
 
 /// Folders whose subfolders each have a ceiling of their own.
 const DIVIDED: &[&str] = &[
@@ -115,6 +131,31 @@ pub fn voice(files: &[File]) -> Vec<Finding> {
             format!("{folder} has {openings} openings and {words} words of {most} and {most_words}: {what}"),
         ));
     }
+    findings.extend(in_strings(files));
+    findings
+}
+
+/// Returns a finding for each line with a string that has one of the words.
+fn in_strings(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        let Some(source) = &file.source else { continue };
+        if STRINGS_EXEMPT.iter().any(|exempt| file.path.starts_with(exempt)) {
+            continue;
+        }
+        for (at, line) in source.lines.iter().enumerate() {
+            let mut text = line.strings.clone();
+            for (_, quoted) in QUOTED.iter().filter(|(path, _)| file.path == *path) {
+                text = text.replace(quoted, " ");
+            }
+            if words_in(&text) > 0 {
+                findings.push(file.finding(
+                    at,
+                    "a string has a word for persons: say what it is or does, in the field's words",
+                ));
+            }
+        }
+    }
     findings
 }
 
@@ -210,7 +251,7 @@ fn words_in(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CEILINGS, folder_of, voice};
+    use super::{CEILINGS, QUOTED, STRINGS_EXEMPT, folder_of, voice};
     use crate::tidy::File;
 
     fn found_in(path: &str, text: &str, ceilings: &str) -> Vec<String> {
@@ -239,6 +280,7 @@ mod tests {
     fn every_crate_and_every_markdown_file_is_checked() {
         for path in [
             "crates/blitz/src/main.rs",
+            "crates/blitz-io/tests/it/a.rs",
             "dropin/tokio/src/lib.rs",
             "xtask/src/ci.rs",
             "xtask/chaos/src/main.rs",
@@ -251,7 +293,7 @@ mod tests {
         for path in ["README.md", "docs/guide.md", "bench/README.md", "crates/blitz/README.md"] {
             assert_eq!(found_in(path, "# A\n\nNobody waits.\n", "").len(), 1, "{path}");
         }
-        for path in ["bench/record/2026-11-15-net.md", "crates/blitz-io/tests/it/a.rs", "a.txt"] {
+        for path in ["bench/record/2026-11-15-net.md", "a.txt"] {
             assert_eq!(found_in(path, "// Nobody waits.\n", ""), [""; 0], "{path}");
         }
     }
@@ -276,7 +318,7 @@ mod tests {
 
     #[test]
     fn only_the_first_line_of_a_doc_comment_is_its_opening_and_code_does_not_count() {
-        let source = "/// Returns a value.\n/// It is new.\nfn who() { answer(\"told\") }\n";
+        let source = "/// Returns a value.\n/// It is new.\nfn who() { answer(1) }\n";
         assert!(found(source, "").is_empty());
         let example = "/// Returns `who`.\n/// ```\n/// let answer = 42;\n/// ```\nfn f() {}\n";
         assert!(found(example, "").is_empty());
@@ -284,6 +326,22 @@ mod tests {
         assert!(found_in("README.md", markdown, "").is_empty());
         let text = "//! ```text\n//! W1 tells it\n//! ```\n//! who\n";
         assert!(found(text, "")[0].contains("0 openings and 2 words"));
+    }
+
+    #[test]
+    fn a_word_in_a_string_is_a_finding() {
+        let of = |source: &str| found(source, "").len();
+        assert_eq!(of("fn f() { panic!(\"\\nnobody waits\") }\n"), 1);
+        assert_eq!(of("const HELP: &str = r#\"\nwho\n\ntold\n\"#;\n"), 2);
+        assert_eq!(of("#[allow(dead_code, reason = \"a task that is told\")]\nfn f() {}\n"), 1);
+        assert_eq!(of("fn f(who: char) { tell(who, 'a', \"a task waits\") }\n"), 0);
+        for path in STRINGS_EXEMPT.iter().map(|folder| format!("{folder}src/main.rs")) {
+            assert_eq!(found_in(&path, "const A: &str = \"who\";\n", ""), [""; 0], "{path}");
+        }
+        for (path, quoted) in QUOTED {
+            let quotes = |text: &str| found_in(path, &format!("const A: &str = \"{text}\";\n"), "");
+            assert_eq!((quotes(quoted).len(), quotes("telling").len()), (0, 1), "{path}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use tonic::transport::Server;
 use crate::{rpc::Notes, store::Store, web::Web};
 
 /// Waits until shutdown is requested.
-async fn told(mut stop: watch::Receiver<bool>) {
+async fn until_stop(mut stop: watch::Receiver<bool>) {
     // An error means that the sender is gone, which is the end as well.
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -57,12 +57,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         waiting: Arc::default(),
     });
     let http = tokio::spawn(
-        axum::serve(http, router).with_graceful_shutdown(told(stopped.clone())).into_future(),
+        axum::serve(http, router).with_graceful_shutdown(until_stop(stopped.clone())).into_future(),
     );
     let grpc = tokio::spawn(
         Server::builder()
             .add_service(notes)
-            .serve_with_incoming_shutdown(TcpListenerStream::new(grpc), told(stopped)),
+            .serve_with_incoming_shutdown(TcpListenerStream::new(grpc), until_stop(stopped)),
     );
 
     let by = tokio::select! {

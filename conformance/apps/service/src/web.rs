@@ -98,8 +98,8 @@ async fn one(State(web): State<Web>, Path(id): Path<i64>) -> Result<Response, Fa
 /// Sends a request to this service by HTTP, as another service would.
 async fn relay(State(web): State<Web>, Path(id): Path<i64>) -> Result<Response, Failure> {
     let address = format!("http://{}/notes/{id}", web.own);
-    let answer = time::timeout(Duration::from_secs(10), web.client.get(address).send()).await??;
-    Ok((answer.status(), answer.text().await?).into_response())
+    let response = time::timeout(Duration::from_secs(10), web.client.get(address).send()).await??;
+    Ok((response.status(), response.text().await?).into_response())
 }
 
 /// Runs blocking work.

@@ -53,7 +53,7 @@ impl Service {
     }
 
     /// Sends a signal that requests shutdown, as a supervisor would.
-    async fn tell(&self, signal: &str) {
+    async fn signal(&self, signal: &str) {
         let id = self.process.id().unwrap().to_string();
         let status = Command::new("kill").args([signal, &id]).status().await.unwrap();
         assert!(status.success());
@@ -70,14 +70,14 @@ impl Service {
 
 async fn add(client: &reqwest::Client, http: &str, texts: &[String]) -> Vec<i64> {
     let request = client.post(format!("{http}/notes")).json(&json!({ "texts": texts }));
-    let answer = timeout(LIMIT, request.send()).await.unwrap().unwrap();
-    assert_eq!(answer.status(), 200);
-    answer.json().await.unwrap()
+    let response = timeout(LIMIT, request.send()).await.unwrap().unwrap();
+    assert_eq!(response.status(), 200);
+    response.json().await.unwrap()
 }
 
 async fn get(client: &reqwest::Client, address: String) -> (u16, String) {
-    let answer = timeout(LIMIT, client.get(address).send()).await.unwrap().unwrap();
-    (answer.status().as_u16(), answer.text().await.unwrap())
+    let response = timeout(LIMIT, client.get(address).send()).await.unwrap().unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,17 +91,17 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
     let mut rpc = service.rpc().await;
     let mut watched = timeout(LIMIT, rpc.watch(320)).await.unwrap().unwrap();
     let events = client.get(format!("{http}/events")).send().await.unwrap();
-    let mut events = EventLines { answer: events, rest: String::new() };
+    let mut events = EventLines { response: events, rest: String::new() };
 
     // Thirty-two clients add ten notes each, in pairs, and read them back, half of them through the
     // service's own client.
     let client = &client;
-    let one = |who: usize| async move {
+    let one = |number: usize| async move {
         let mut seen = Vec::new();
         for pair in 0..5 {
-            let texts = [0, 1].map(|half| format!("note {who}.{pair}.{half}"));
+            let texts = [0, 1].map(|half| format!("note {number}.{pair}.{half}"));
             for (id, text) in add(client, http, &texts).await.into_iter().zip(texts) {
-                let way = if who.is_multiple_of(2) { "notes" } else { "relay" };
+                let way = if number.is_multiple_of(2) { "notes" } else { "relay" };
                 assert_eq!(get(client, format!("{http}/{way}/{id}")).await, (200, text.clone()));
                 seen.push((id, text));
             }
@@ -134,15 +134,15 @@ async fn a_service_does_its_work_and_loses_nothing_at_its_end() {
 
     // Requests that are under way when shutdown is requested get their responses.
     let last = join_all((0..8).map(|_| get(client, format!("{http}/last"))));
-    let tell = async {
+    let stop = async {
         let waiting = || get(client, format!("{http}/waiting"));
         while waiting().await != (200, "8".into()) {
             tokio::task::yield_now().await;
         }
-        service.tell("-TERM").await;
+        service.signal("-TERM").await;
     };
-    let (last, ()) = timeout(LIMIT, async { tokio::join!(last, tell) }).await.unwrap();
-    assert!(last.iter().all(|answer| *answer == (200, "done".into())), "{last:?}");
+    let (last, ()) = timeout(LIMIT, async { tokio::join!(last, stop) }).await.unwrap();
+    assert!(last.iter().all(|response| *response == (200, "done".into())), "{last:?}");
     drop((rpc, watched));
     assert_eq!(service.end().await, "stopped by terminate, 320 kept, 320 logged");
     let log = tokio::fs::read_to_string(folder.path().join("notes.log")).await.unwrap();
@@ -164,7 +164,7 @@ async fn what_was_kept_is_there_after_a_restart() {
         let mut rpc = service.rpc().await;
         assert_eq!(rpc.count(LIMIT).await.unwrap(), round + 1);
         drop((rpc, client));
-        service.tell("-INT").await;
+        service.signal("-INT").await;
         let kept = round + 1;
         assert_eq!(service.end().await, format!("stopped by interrupt, {kept} kept, 1 logged"));
     }
@@ -172,7 +172,7 @@ async fn what_was_kept_is_there_after_a_restart() {
 
 /// The lines of a response as they arrive.
 struct EventLines {
-    answer: reqwest::Response,
+    response: reqwest::Response,
     rest: String,
 }
 
@@ -188,7 +188,7 @@ impl EventLines {
                     return line;
                 }
             }
-            let chunk = self.answer.chunk().await.unwrap().expect("the events ended");
+            let chunk = self.response.chunk().await.unwrap().expect("the events ended");
             self.rest += std::str::from_utf8(&chunk).unwrap();
         }
     }

@@ -20,9 +20,9 @@ use hyper::rt::Executor;
 /// use hyper::rt::Executor;
 ///
 /// # blitz_io::run(async {
-/// let (answer, question) = oneshot::channel();
-/// HyperExecutor::new().execute(async move { answer.send(42) });
-/// assert_eq!(question.await, Ok(42));
+/// let (sender, receiver) = oneshot::channel();
+/// HyperExecutor::new().execute(async move { sender.send(42) });
+/// assert_eq!(receiver.await, Ok(42));
 /// # });
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

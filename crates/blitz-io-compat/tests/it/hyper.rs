@@ -22,10 +22,10 @@ use hyper::{
     service::service_fn,
 };
 
-type Answer = Result<Response<Full<Bytes>>, Infallible>;
+type Reply = Result<Response<Full<Bytes>>, Infallible>;
 
 /// Sends the body back, and the length of the path in a header.
-async fn echo(request: Request<Incoming>) -> Answer {
+async fn echo(request: Request<Incoming>) -> Reply {
     let path = request.uri().path().len();
     let body = request.into_body().collect().await.map(|body| body.to_bytes());
     let response = Response::builder().header("path-length", path);
@@ -112,9 +112,9 @@ async fn an_upgraded_connection_is_a_stream_of_ours() {
     assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
     let mut stream = HyperIo::new(hyper::upgrade::on(response).await.unwrap());
     stream.write_all(b"abcd").await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer, "dcba");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await.unwrap();
+    assert_eq!(reply, "dcba");
 }
 
 #[blitz_io::test]
@@ -166,9 +166,9 @@ async fn a_sleep_of_another_timer_is_replaced() {
 
 #[blitz_io::test]
 async fn the_executor_spawns_a_task() {
-    let (answer, question) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     HyperExecutor::new().execute(async move {
-        let _ = answer.send(blitz_io::task::try_id());
+        let _ = sender.send(blitz_io::task::try_id());
     });
-    assert!(question.await.unwrap().is_some(), "it runs in a task");
+    assert!(receiver.await.unwrap().is_some(), "it runs in a task");
 }

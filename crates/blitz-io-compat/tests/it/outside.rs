@@ -30,12 +30,12 @@ macro_rules! marked {
         let mut memory = vec![std::mem::MaybeUninit::uninit(); 2 + $room];
         let mut buf = <$buf>::uninit(&mut memory);
         buf.put_slice(b"--");
-        let answer = $stream.poll_read($cx, &mut buf);
+        let result = $stream.poll_read($cx, &mut buf);
         let (before, added) = buf.filled().split_at(2);
         assert_eq!(before, b"--", "what was filled before was touched");
         let added = added.to_vec();
-        assert!(matches!(answer, Poll::Ready(Ok(()))) || added.is_empty(), "added, and no success");
-        answer.map_ok(|()| added)
+        assert!(matches!(result, Poll::Ready(Ok(()))) || added.is_empty(), "added, and no success");
+        result.map_ok(|()| added)
     }};
 }
 
@@ -45,12 +45,12 @@ macro_rules! cursor {
         let mut memory = vec![std::mem::MaybeUninit::uninit(); 2 + $room];
         let mut buf = <$buf>::uninit(&mut memory);
         buf.unfilled().put_slice(b"--");
-        let answer = $stream.poll_read($cx, buf.unfilled());
+        let result = $stream.poll_read($cx, buf.unfilled());
         let (before, added) = buf.filled().split_at(2);
         assert_eq!(before, b"--", "what was filled before was touched");
         let added = added.to_vec();
-        assert!(matches!(answer, Poll::Ready(Ok(()))) || added.is_empty(), "added, and no success");
-        answer.map_ok(|()| added)
+        assert!(matches!(result, Poll::Ready(Ok(()))) || added.is_empty(), "added, and no success");
+        result.map_ok(|()| added)
     }};
 }
 

@@ -126,7 +126,7 @@ fn two_moves_of_ours_on_futures_io_are_refused_until_the_first_has_ended() {
     let mut file = FuturesIo::new(Slow::default());
     let mut file = Pin::new(&mut file);
     let at = AsyncSeek::poll_complete(file.as_mut(), &mut cx);
-    assert!(matches!(at, Poll::Ready(Ok(0))), "without a move it answers at once");
+    assert!(matches!(at, Poll::Ready(Ok(0))), "without a move it is ready at once");
     AsyncSeek::start_seek(file.as_mut(), SeekFrom::Start(3)).unwrap();
     let refused = AsyncSeek::start_seek(file.as_mut(), SeekFrom::Start(5)).unwrap_err();
     assert!(refused.to_string().contains("poll_complete"), "{refused}");

@@ -86,15 +86,15 @@ fn errors_arrive_as_they_are<S: Outside>() {
         ErrorKind::NotConnected,
     ];
     let mut stream = S::on(Script::new(kinds.map(Step::Fails)));
-    let answers = [
+    let results = [
         stream.read(&mut cx, 9).map_ok(drop),
         stream.write(&mut cx, b"x").map_ok(drop),
         stream.gather(&mut cx, &[IoSlice::new(b"x")]).map_ok(drop),
         stream.flush(&mut cx),
         stream.end(&mut cx),
     ];
-    for (answer, kind) in answers.into_iter().zip(kinds) {
-        assert!(matches!(&answer, Poll::Ready(Err(error)) if error.kind() == kind), "{answer:?}");
+    for (result, kind) in results.into_iter().zip(kinds) {
+        assert!(matches!(&result, Poll::Ready(Err(error)) if error.kind() == kind), "{result:?}");
     }
     assert!(stream.script().written.is_empty());
 }

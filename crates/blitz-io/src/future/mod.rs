@@ -53,7 +53,7 @@ pub use self::{
 
 /// Returns a random index below `count`, at which polling begins, so that no future wins
 /// every tie.
-pub(crate) fn anyone(count: usize) -> usize {
+pub(crate) fn any_index(count: usize) -> usize {
     // If there are more than `u32::MAX` futures, polling never begins at the last ones.
     let bound = u32::try_from(count).unwrap_or(u32::MAX);
     #[cfg(any(feature = "rt", feature = "sync"))]

@@ -122,7 +122,7 @@ macro_rules! races {
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
                 let mut this = self.project();
                 assert!(!*this.done, "a race is polled after it is done");
-                let first = super::anyone($count);
+                let first = super::any_index($count);
                 for turn in 0..$count {
                     let polled = match (first + turn) % $count {
                         $($place => this.$field.as_mut().poll(cx),)+

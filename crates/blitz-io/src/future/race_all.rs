@@ -30,11 +30,11 @@ use crate::engine::wait::future_set::FutureSet;
 /// use blitz_io::future::{pending, race_all};
 ///
 /// # blitz_io::run(async {
-/// let answer = async |replica: u32| match replica {
-///     3 => "the third answers",
+/// let request = async |replica: u32| match replica {
+///     3 => "the third replies",
 ///     _ => pending().await,
 /// };
-/// assert_eq!(race_all((1..=5).map(answer)).await, "the third answers");
+/// assert_eq!(race_all((1..=5).map(request)).await, "the third replies");
 /// # });
 /// ```
 #[track_caller]
@@ -90,7 +90,7 @@ fn starters<I, F: Future>(futures: I) -> FutureSet<F>
 where
     I: IntoIterator<Item: IntoFuture<IntoFuture = F>>,
 {
-    let many = FutureSet::new(futures.into_iter().map(IntoFuture::into_future), super::anyone);
+    let many = FutureSet::new(futures.into_iter().map(IntoFuture::into_future), super::any_index);
     assert!(many.running() > 0, "a race without futures has no end: give it one at least");
     many
 }

@@ -39,7 +39,7 @@ where
     I: IntoIterator<Item: IntoFuture>,
 {
     SelectAll {
-        many: FutureSet::new(futures.into_iter().map(IntoFuture::into_future), super::anyone),
+        many: FutureSet::new(futures.into_iter().map(IntoFuture::into_future), super::any_index),
     }
 }
 

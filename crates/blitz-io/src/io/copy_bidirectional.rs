@@ -41,11 +41,11 @@ use crate::engine::work::task::budget;
 ///
 /// client.write_all(b"ping").await?;
 /// client.shutdown().await?;
-/// let mut asked = String::new();
-/// server.read_to_string(&mut asked).await?;
+/// let mut request = String::new();
+/// server.read_to_string(&mut request).await?;
 /// server.write_all(b"hello").await?;
 /// server.shutdown().await?;
-/// assert_eq!((asked.as_str(), proxy.await.unwrap()?), ("ping", (4, 5)));
+/// assert_eq!((request.as_str(), proxy.await.unwrap()?), ("ping", (4, 5)));
 /// # std::io::Result::Ok(())
 /// # }).unwrap();
 /// ```

@@ -85,17 +85,17 @@
 /// # Examples
 ///
 /// ```
-/// async fn ask(mirror: &str) -> String {
+/// async fn fetch(mirror: &str) -> String {
 ///     # if mirror == "far" { std::future::pending::<()>().await }
 ///     format!("from {mirror}")
 /// }
 ///
 /// # blitz_io::run(async {
-/// let answer = blitz_io::select! {
-///     answer = ask("near") => answer,
-///     answer = ask("far") => answer,
+/// let reply = blitz_io::select! {
+///     reply = fetch("near") => reply,
+///     reply = fetch("far") => reply,
 /// };
-/// assert_eq!(answer, "from near");
+/// assert_eq!(reply, "from near");
 /// # });
 /// ```
 ///

@@ -405,7 +405,7 @@ macro_rules! std_methods {
             }
 
             #[inline]
-            #[allow(dead_code, reason = "not every kind has a family of methods that asks")]
+            #[allow(dead_code, reason = "not every kind has a family of methods that uses it")]
             pub(crate) fn evented(&self) -> &$crate::net::evented::Evented<$std> {
                 &self.io
             }

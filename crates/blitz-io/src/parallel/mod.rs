@@ -167,9 +167,9 @@ where
 /// # Examples
 ///
 /// ```
-/// let mut answer = 0;
-/// blitz_io::parallel::in_place_scope_fifo(|scope| scope.spawn_fifo(|_| answer = 42));
-/// assert_eq!(answer, 42);
+/// let mut result = 0;
+/// blitz_io::parallel::in_place_scope_fifo(|scope| scope.spawn_fifo(|_| result = 42));
+/// assert_eq!(result, 42);
 /// ```
 pub fn in_place_scope_fifo<'scope, OP, R>(op: OP) -> R
 where

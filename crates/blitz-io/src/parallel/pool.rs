@@ -181,9 +181,9 @@ impl ThreadPool {
     ///
     /// ```
     /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().build().unwrap();
-    /// let mut answer = 0;
-    /// pool.scope(|scope| scope.spawn(|_| answer = 42));
-    /// assert_eq!(answer, 42);
+    /// let mut result = 0;
+    /// pool.scope(|scope| scope.spawn(|_| result = 42));
+    /// assert_eq!(result, 42);
     /// ```
     pub fn scope<'scope, OP, R>(&self, op: OP) -> R
     where
@@ -199,9 +199,9 @@ impl ThreadPool {
     ///
     /// ```
     /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().build().unwrap();
-    /// let mut answer = 0;
-    /// pool.scope_fifo(|scope| scope.spawn_fifo(|_| answer = 42));
-    /// assert_eq!(answer, 42);
+    /// let mut result = 0;
+    /// pool.scope_fifo(|scope| scope.spawn_fifo(|_| result = 42));
+    /// assert_eq!(result, 42);
     /// ```
     pub fn scope_fifo<'scope, OP, R>(&self, op: OP) -> R
     where
@@ -218,9 +218,9 @@ impl ThreadPool {
     ///
     /// ```
     /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().build().unwrap();
-    /// let mut answer = 0;
-    /// pool.in_place_scope(|scope| scope.spawn(|_| answer = 42));
-    /// assert_eq!(answer, 42);
+    /// let mut result = 0;
+    /// pool.in_place_scope(|scope| scope.spawn(|_| result = 42));
+    /// assert_eq!(result, 42);
     /// ```
     pub fn in_place_scope<'scope, OP, R>(&self, op: OP) -> R
     where
@@ -236,9 +236,9 @@ impl ThreadPool {
     ///
     /// ```
     /// let pool = blitz_io::parallel::ThreadPoolBuilder::new().build().unwrap();
-    /// let mut answer = 0;
-    /// pool.in_place_scope_fifo(|scope| scope.spawn_fifo(|_| answer = 42));
-    /// assert_eq!(answer, 42);
+    /// let mut result = 0;
+    /// pool.in_place_scope_fifo(|scope| scope.spawn_fifo(|_| result = 42));
+    /// assert_eq!(result, 42);
     /// ```
     pub fn in_place_scope_fifo<'scope, OP, R>(&self, op: OP) -> R
     where

@@ -242,7 +242,7 @@ pub(super) fn forget(runtime: Id) {
 #[track_caller]
 fn with_timers_of<R>(f: impl FnOnce(&Arc<Inner>) -> Option<R>) -> R {
     match with_current(f) {
-        Ok(Some(answer)) => answer,
+        Ok(Some(value)) => value,
         Ok(None) => panic!(
             "A Tokio 1.x context was found, but timers are disabled. Call `enable_time` on the \
              runtime builder to enable timers."

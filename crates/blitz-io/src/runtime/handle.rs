@@ -48,8 +48,8 @@ use crate::{
 ///
 /// let rt = Runtime::new()?;
 /// let handle = rt.handle().clone();
-/// let answer = std::thread::spawn(move || handle.block_on(async { 42 }));
-/// assert_eq!(answer.join().unwrap(), 42);
+/// let thread = std::thread::spawn(move || handle.block_on(async { 42 }));
+/// assert_eq!(thread.join().unwrap(), 42);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]

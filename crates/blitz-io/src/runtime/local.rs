@@ -36,11 +36,11 @@ use crate::{
 /// use blitz_io::{runtime::LocalRuntime, task};
 ///
 /// let rt = LocalRuntime::new()?;
-/// let answer = rt.block_on(async {
+/// let output = rt.block_on(async {
 ///     let shared = Rc::new(42);
 ///     task::spawn_local(async move { *shared }).await.unwrap()
 /// });
-/// assert_eq!(answer, 42);
+/// assert_eq!(output, 42);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct LocalRuntime {

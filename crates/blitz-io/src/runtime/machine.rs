@@ -664,11 +664,11 @@ mod tests {
         24 1 254:1 / / rw - ext4 /dev/vda1 rw\n\
         31 24 0:27 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-    /// Runs `ask` on a simulated file system that consists of `files`.
-    fn on<R>(files: &[(&str, &str)], ask: impl Fn(&dyn Fn(&Path) -> Option<String>) -> R) -> R {
+    /// Runs `query` on a simulated file system that consists of `files`.
+    fn on<R>(files: &[(&str, &str)], query: impl Fn(&dyn Fn(&Path) -> Option<String>) -> R) -> R {
         let files: HashMap<&Path, &str> =
             files.iter().map(|&(path, text)| (Path::new(path), text)).collect();
-        ask(&|path| files.get(path).map(|&text| text.to_owned()))
+        query(&|path| files.get(path).map(|&text| text.to_owned()))
     }
 
     fn quota_of(files: &[(&str, &str)]) -> Option<Quota> {

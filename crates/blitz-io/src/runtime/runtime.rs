@@ -167,8 +167,8 @@ impl Runtime {
     ///
     /// ```
     /// let rt = blitz_io::runtime::Builder::new_current_thread().build()?;
-    /// let answer = rt.block_on(async { blitz_io::spawn(async { 42 }).await.unwrap() });
-    /// assert_eq!(answer, 42);
+    /// let output = rt.block_on(async { blitz_io::spawn(async { 42 }).await.unwrap() });
+    /// assert_eq!(output, 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[track_caller]

@@ -138,11 +138,11 @@ pub trait StreamExt: Stream {
     /// use blitz_io::stream::{self, StreamExt};
     ///
     /// # blitz_io::run(async {
-    /// let answers = stream::iter([1, 2]).then(async |n| {
+    /// let numbers = stream::iter([1, 2]).then(async |n| {
     ///     blitz_io::task::yield_now().await;
     ///     n + 1
     /// });
-    /// assert_eq!(answers.collect::<Vec<_>>().await, [2, 3]);
+    /// assert_eq!(numbers.collect::<Vec<_>>().await, [2, 3]);
     /// # });
     /// ```
     fn then<F, Fut>(self, f: F) -> Then<Self, Fut, F>

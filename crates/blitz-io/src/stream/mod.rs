@@ -79,7 +79,7 @@ pub use self::{
     sources::{Empty, Iter, Once, Pending, empty, iter, once, pending},
     stream_map::StreamMap,
 };
-use crate::future::anyone;
+use crate::future::any_index;
 
 /// Adds the number of items that are already available to a size hint.
 fn add_to_hint((least, most): (usize, Option<usize>), there: usize) -> (usize, Option<usize>) {

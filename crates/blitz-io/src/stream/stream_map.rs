@@ -11,7 +11,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::{anyone, coop};
+use super::{any_index, coop};
 
 /// A collection of streams with keys that is itself a stream of pairs of a key and an item.
 ///
@@ -300,7 +300,7 @@ impl<K: Unpin, V: Stream + Unpin> StreamMap<K, V> {
     /// Polls the streams, beginning with a random one, and returns the index and the item of the
     /// first that has one. Removes streams that have ended.
     fn poll_entry(&mut self, cx: &mut Context<'_>) -> Poll<Option<(usize, V::Item)>> {
-        let first = if self.entries.is_empty() { 0 } else { anyone(self.entries.len()) };
+        let first = if self.entries.is_empty() { 0 } else { any_index(self.entries.len()) };
         // Polls from `first` to the end, and then the streams before it. When a stream has ended,
         // the last stream takes its place and is polled next: it may be polled twice, but none is
         // left out.

@@ -396,8 +396,8 @@ impl<'a, T: ?Sized> Future for Locking<'a, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let (mutex, caller) = (*this.mutex, *this.caller);
-        let asked = Some((&mutex.name, caller));
-        this.acquisition.poll(cx, &mutex.permits, mutex.whole(), asked).map(|taken| {
+        let request = Some((&mutex.name, caller));
+        this.acquisition.poll(cx, &mutex.permits, mutex.whole(), request).map(|taken| {
             acquisition::open(taken);
             MutexGuard::new(mutex, caller)
         })

@@ -254,11 +254,11 @@ impl RestoreOnPending {
     /// use blitz_io::task::coop;
     ///
     /// # blitz_io::run(async {
-    /// let answer = poll_fn(|cx| coop::poll_proceed(cx).map(|unit| {
+    /// let future = poll_fn(|cx| coop::poll_proceed(cx).map(|unit| {
     ///     unit.made_progress();
     ///     42
     /// }));
-    /// assert_eq!(answer.await, 42);
+    /// assert_eq!(future.await, 42);
     /// # });
     /// ```
     pub fn made_progress(&self) {

@@ -339,13 +339,13 @@ impl Scope {
     ///
     /// ```
     /// # blitz_io::run(async {
-    /// let answer = blitz_io::task::scope(|scope| async move {
+    /// let output = blitz_io::task::scope(|scope| async move {
     ///     scope.spawn(std::future::pending::<()>()); // would never end
-    ///     let answer = scope.spawn(async { 42 }).await.unwrap();
+    ///     let output = scope.spawn(async { 42 }).await.unwrap();
     ///     scope.abort_all();
-    ///     answer
+    ///     output
     /// });
-    /// assert_eq!(answer.await, 42);
+    /// assert_eq!(output.await, 42);
     /// # });
     /// ```
     pub fn abort_all(&self) {

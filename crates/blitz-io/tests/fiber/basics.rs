@@ -402,11 +402,11 @@ fn a_panic_that_is_caught_stays_in_its_fiber() {
 
 #[test]
 fn hooks_are_called_for_fibers_with_their_names() {
-    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let calls = Arc::new(std::sync::Mutex::new(Vec::new()));
     let hook = |what: &'static str| {
-        let told = told.clone();
+        let calls = calls.clone();
         move |meta: &blitz_io::runtime::TaskMeta<'_>| {
-            told.lock().unwrap().push((what, meta.name().map(str::to_owned)));
+            calls.lock().unwrap().push((what, meta.name().map(str::to_owned)));
         }
     };
     let rt = Builder::new_current_thread()
@@ -419,7 +419,7 @@ fn hooks_are_called_for_fibers_with_their_names() {
     });
     drop(rt);
     let named = Some("named".to_owned());
-    assert_eq!(*told.lock().unwrap(), [("spawn", named.clone()), ("end", named)]);
+    assert_eq!(*calls.lock().unwrap(), [("spawn", named.clone()), ("end", named)]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_stack_that_changes_its_thread_uses_the_thread_local_of_the_first() {
     let (seen, theirs) = there.join().unwrap();
     // If each access used the thread it runs on, the second thread's value would be one, and the
     // value that was read there as well.
-    assert_eq!(theirs, 0, "the second thread's value was touched: the address was asked for anew");
+    assert_eq!(theirs, 0, "the second thread's value was touched: the address was computed anew");
     assert_eq!(seen, 2, "what was read on the second thread is the first thread's");
     assert_eq!(VALUE.with(Cell::get), 2, "the second thread wrote to the first thread's");
 }

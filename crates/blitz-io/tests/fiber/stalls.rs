@@ -25,8 +25,8 @@ fn watched() -> Vec<(Runtime, mpsc::Receiver<StallReport>)> {
     local.preemption(Preemption::new());
     let mut moving = Builder::new_multi_thread();
     moving.worker_threads(1).preemption(Preemption::new());
-    let mut telling = Builder::new_multi_thread();
-    telling.worker_threads(2).preemption(Preemption::disabled());
+    let mut reporting = Builder::new_multi_thread();
+    reporting.worker_threads(2).preemption(Preemption::disabled());
     let reports = |mut builder: Builder| {
         let (sender, reports) = mpsc::channel();
         let sender = Mutex::new(sender);
@@ -38,7 +38,7 @@ fn watched() -> Vec<(Runtime, mpsc::Receiver<StallReport>)> {
             .unwrap();
         (rt, reports)
     };
-    [local, moving, telling].map(reports).into_iter().collect()
+    [local, moving, reporting].map(reports).into_iter().collect()
 }
 
 fn spawn<R: Send + 'static>(
@@ -86,7 +86,7 @@ fn a_fiber_that_hogs_its_thread_is_reported_and_counted() {
 #[test]
 fn operations_on_a_fiber_yield_when_its_slice_is_over() {
     let _watch = watchdog::start();
-    for (rt, _told) in watched() {
+    for (rt, _reports) in watched() {
         let count = spawn(&rt, || {
             let metrics = Handle::current().metrics();
             let before = metrics.budget_forced_yield_count();
@@ -108,7 +108,7 @@ fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
         .build()
         .unwrap();
     let turns = Arc::new(AtomicUsize::new(0));
-    let asks = spawn(&rt, {
+    let checks = spawn(&rt, {
         let turns = turns.clone();
         move || {
             watchdog::until(task::should_yield);
@@ -119,9 +119,9 @@ fn a_checkpoint_yields_as_soon_as_the_fiber_is_marked() {
         }
     });
     let other = spawn(&rt, move || turns.fetch_add(1, SeqCst));
-    rt.block_on(asks).unwrap();
+    rt.block_on(checks).unwrap();
     rt.block_on(other).unwrap();
-    assert_eq!(rt.metrics().preemption_stall_count(), 0, "who asks in time is not told of");
+    assert_eq!(rt.metrics().preemption_stall_count(), 0, "a check in time is no stall");
 }
 
 /// A destructor that waits while its thread unwinds blocks the thread. A mark must not make it
@@ -137,7 +137,7 @@ fn a_fiber_that_waits_while_it_unwinds_gets_on_when_its_slice_is_over() {
         }
     }
     let _watch = watchdog::start();
-    for (rt, _told) in watched() {
+    for (rt, _reports) in watched() {
         let panics = spawn(&rt, || {
             let _waits = Waits;
             std::panic::resume_unwind(Box::new("on purpose"));
@@ -208,7 +208,7 @@ fn the_calls_that_a_fiber_is_in_are_reported() {
     let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "stalls::the_calls_that_a_fiber_is_in_are_reported";
-        child::succeed(&mut child::command(name, "tells"));
+        child::succeed(&mut child::command(name, "reports"));
         return;
     }
     let (sender, reports) = mpsc::channel();
@@ -221,7 +221,7 @@ fn the_calls_that_a_fiber_is_in_are_reported() {
         .build()
         .unwrap();
     // On a busy machine the thread's reply to the signal may come too late.
-    let is_told = (0..100).any(|_| {
+    let is_reported = (0..100).any(|_| {
         let over = Arc::new(AtomicBool::new(false));
         let ends = over.clone();
         let hog = spawn(&rt, move || spins_until(&ends));
@@ -231,5 +231,5 @@ fn the_calls_that_a_fiber_is_in_are_reported() {
         assert!(stall.is_fiber());
         stall.frames().get(1).is_some_and(|frame| frame.address() == returns_to)
     });
-    assert!(is_told, "only the innermost was told");
+    assert!(is_reported, "only the innermost call was reported");
 }

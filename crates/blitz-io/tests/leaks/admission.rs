@@ -92,12 +92,12 @@ fn waiters_at_the_end() {
         rt.spawn(async { task::spawn_bounded(for_ever()).await.is_ok() });
         // On a thread that sleeps.
         let (handle, asleep) = (rt.handle().clone(), Gate::new());
-        let told = asleep.clone();
+        let polled_once = asleep.clone();
         let sleeper = thread::spawn(move || {
             let mut waiting = Box::pin(handle.spawn_bounded(for_ever()));
             handle.block_on(poll_fn(|cx| {
                 let polled = waiting.as_mut().poll(cx);
-                told.open();
+                polled_once.open();
                 polled.map(|spawned| spawned.is_ok())
             }))
         });

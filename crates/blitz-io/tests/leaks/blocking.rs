@@ -37,9 +37,9 @@ fn one_at_a_time() -> Runtime {
 /// Spawns a closure that has started and waits at the gate.
 fn started(rt: &Runtime) -> (JoinHandle<String>, Arc<Gate>) {
     let (inside, go_on) = (Gate::new(), Gate::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let handle = rt.spawn_blocking(move || {
-        told.open();
+        entered.open();
         wait.block();
         "done".to_owned()
     });
@@ -59,7 +59,7 @@ fn runs() {
         assert!(error.is_panic());
         let large = [1_u8; 20_000];
         assert_eq!(rt.block_on(rt.spawn_blocking(move || large)).unwrap()[3], 1);
-        drop(rt.spawn_blocking(|| "nobody takes it".to_owned()));
+        drop(rt.spawn_blocking(|| "dropped".to_owned()));
         let nested = rt.spawn_blocking(|| {
             let inner = task::spawn_blocking(|| 1);
             Handle::current().block_on(async { inner.await.unwrap() })
@@ -181,10 +181,10 @@ fn in_place_at_the_end() {
     for end in ways {
         let rt = workers(2);
         let (inside, go_on) = (Gate::new(), Gate::new());
-        let (told, wait) = (inside.clone(), go_on.clone());
+        let (entered, wait) = (inside.clone(), go_on.clone());
         let task = rt.spawn(async move {
             block_in_place(|| {
-                told.open();
+                entered.open();
                 wait.block();
             });
             for_ever().await;

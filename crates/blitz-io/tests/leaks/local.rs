@@ -211,9 +211,9 @@ fn runtime_dropped() {
         wakers.recv().unwrap().wake();
         let queued = rt.spawn_local(for_ever());
         let (begun, go_on) = (Gate::new(), Gate::new());
-        let (told, wait) = (begun.clone(), go_on.clone());
+        let (entered, wait) = (begun.clone(), go_on.clone());
         let blocks = rt.spawn_blocking(move || {
-            told.open();
+            entered.open();
             wait.block();
             String::new()
         });

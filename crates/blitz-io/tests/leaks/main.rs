@@ -56,12 +56,12 @@ pub(crate) const ON_PURPOSE: &str = "on purpose";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let asked = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    if asked("--list") {
+    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if given("--list") {
         println!("everything_taken_is_given_back: test");
         return ExitCode::SUCCESS;
     }
-    if asked("--ignored") {
+    if given("--ignored") {
         println!("no scenario is ignored");
         return ExitCode::SUCCESS;
     }
@@ -88,8 +88,8 @@ fn keep_monitor() -> blitz_io::runtime::Runtime {
         }
     });
     rt.block_on(task).expect("it ends");
-    let is_told = || !cfg!(debug_assertions) || has_thread("blitz-reports");
-    watchdog::until(|| !cfg!(target_os = "linux") || is_told());
+    let is_reported = || !cfg!(debug_assertions) || has_thread("blitz-reports");
+    watchdog::until(|| !cfg!(target_os = "linux") || is_reported());
     watchdog::until(|| rt.metrics().preemption_detached_threads() == 0);
     rt
 }

@@ -133,10 +133,10 @@ fn running_task() {
     for end in ways {
         let rt = workers(2);
         let (inside, go_on) = (Gate::new(), Gate::new());
-        let (told, wait) = (inside.clone(), go_on.clone());
+        let (entered, wait) = (inside.clone(), go_on.clone());
         let task = rt.spawn(async move {
             let text = String::from("inside");
-            told.open();
+            entered.open();
             wait.block();
             yield_now().await;
             drop(text);
@@ -260,9 +260,9 @@ fn waits_for_another() {
     let other = workers(1);
     for rt in all_kinds() {
         let (left, begun) = (rt.spawn(for_ever()), Gate::new());
-        let told = begun.clone();
+        let entered = begun.clone();
         let waiter = other.spawn(async move {
-            told.open();
+            entered.open();
             left.await.is_err()
         });
         begun.block();

@@ -128,9 +128,9 @@ fn abort() {
 fn abort_of_a_running_task() {
     let rt = workers(2);
     let (inside, go_on) = (Gate::new(), Gate::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let task = rt.spawn(async move {
-        told.open();
+        entered.open();
         wait.block();
         for_ever().await;
     });
@@ -269,12 +269,12 @@ fn own_waker() {
     for rt in all_kinds() {
         let slot: Arc<Mutex<Option<JoinHandle<()>>>> = Arc::default();
         let (own, waiting) = (slot.clone(), Gate::new());
-        let told = waiting.clone();
+        let entered = waiting.clone();
         let task = rt.spawn(async move {
             let mut kept = Vec::new();
             poll_fn(|cx| {
                 kept.push((cx.waker().clone(), own.clone()));
-                told.open();
+                entered.open();
                 Poll::<()>::Pending
             })
             .await;
@@ -396,7 +396,7 @@ fn selects() {
             let none = select! {
                 biased;
                 Some(text) = async { None::<String> } => text,
-                else => "nobody".to_owned(),
+                else => "none".to_owned(),
             };
             let mut kept = pin!(for_ever());
             for _ in 0..3 {
@@ -407,7 +407,7 @@ fn selects() {
             }
             (text, none)
         });
-        assert_eq!(rt.block_on(task).unwrap(), ("won".to_owned(), "nobody".to_owned()));
+        assert_eq!(rt.block_on(task).unwrap(), ("won".to_owned(), "none".to_owned()));
     }
 }
 

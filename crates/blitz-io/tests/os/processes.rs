@@ -325,8 +325,8 @@ fn a_wait_that_was_dropped_loses_nothing() {
             }
             // Leaked in the middle of a wait: its waker no longer belongs to a task.
             let mut forgotten = Box::pin(child.wait());
-            let mut nobody = Context::from_waker(Waker::noop());
-            assert!(forgotten.as_mut().poll(&mut nobody).is_pending());
+            let mut noop = Context::from_waker(Waker::noop());
+            assert!(forgotten.as_mut().poll(&mut noop).is_pending());
             std::mem::forget(forgotten);
         });
         rt.block_on(async {

@@ -77,20 +77,20 @@ fn every_listener_is_notified_after_each_delivery() {
     }
     const LISTENERS: usize = 100;
     for rt in runtimes() {
-        let (tell, mut told) = blitz_io::sync::mpsc::unbounded_channel();
+        let (sender, mut receiver) = blitz_io::sync::mpsc::unbounded_channel();
         rt.block_on(async {
             for listener in 0..LISTENERS {
-                let (tell, mut signal) =
-                    (tell.clone(), signal(SignalKind::user_defined1()).unwrap());
+                let (sender, mut signal) =
+                    (sender.clone(), signal(SignalKind::user_defined1()).unwrap());
                 blitz_io::spawn(async move {
-                    while signal.recv().await.is_some() && tell.send(listener).is_ok() {}
+                    while signal.recv().await.is_some() && sender.send(listener).is_ok() {}
                 });
             }
             for _ in 0..30 {
                 send(libc::SIGUSR1);
                 let mut missing: HashSet<usize> = (0..LISTENERS).collect();
                 while !missing.is_empty() {
-                    missing.remove(&told.recv().await.unwrap());
+                    missing.remove(&receiver.recv().await.unwrap());
                 }
             }
         });
@@ -129,18 +129,18 @@ fn a_listener_outlives_the_runtime_it_was_made_in() {
         let mut signal = first.block_on(async { signal(SignalKind::hangup()).unwrap() });
         // No listener was created on the second runtime.
         let second = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let waits = second.spawn(async move {
             for _ in 0..2 {
                 let polled = poll_fn(|cx| Poll::Ready(signal.poll_recv(cx))).await;
                 assert_eq!(polled, Poll::Pending);
-                tell.send(()).unwrap();
+                sender.send(()).unwrap();
                 signal.recv().await.unwrap();
             }
         });
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         send(libc::SIGHUP);
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         drop(first);
         send(libc::SIGHUP);
         second.block_on(waits).unwrap();
@@ -459,17 +459,17 @@ fn a_runtime_with_a_listener_and_no_signal_does_nothing() {
         return;
     }
     let rt = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     rt.spawn(async move {
         let mut signal = signal(SignalKind::user_defined1()).unwrap();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         while signal.recv().await.is_some() {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         }
     });
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     send(libc::SIGUSR1);
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     // Workers take a moment to park. From then on nothing changes, however long one waits.
     let mut before = switches_of_others();
     watchdog::until(|| {
@@ -477,7 +477,7 @@ fn a_runtime_with_a_listener_and_no_signal_does_nothing() {
         std::mem::replace(&mut before, switches_of_others()) == before
     });
     send(libc::SIGUSR1);
-    told.recv().unwrap();
+    receiver.recv().unwrap();
 }
 
 #[cfg(feature = "time")]

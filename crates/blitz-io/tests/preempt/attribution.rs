@@ -61,7 +61,7 @@ fn a_storm_ends_though_polls_of_some_milliseconds_go_on() {
     short_polls(&rt, 4, each, Duration::from_millis(500));
     let handoffs = metrics.preemption_handoff_count();
     short_polls(&rt, 4, each, Duration::from_millis(500));
-    assert_eq!(metrics.preemption_stall_count(), 1, "they were told of");
+    assert_eq!(metrics.preemption_stall_count(), 1, "they were reported");
     assert_eq!(metrics.preemption_handoff_count(), handoffs, "the storm goes on");
     assert_eq!(metrics.preemption_offload_count(), 0, "they are not trusted");
 }
@@ -226,7 +226,7 @@ fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
     if child::role().is_none() {
         let mut command = child::command(NAME, "is alone");
         command.env("BLITZ_BARRIER", "membarrier");
-        let output = child::answer_each(&mut command, "BLITZ_BARRIER=fences").unwrap();
+        let output = child::confirm_each(&mut command, "BLITZ_BARRIER=fences").unwrap();
         child::has_succeeded(&output);
         return;
     }
@@ -243,7 +243,7 @@ fn a_sandbox_that_is_entered_later_costs_the_preemption_and_nothing_else() {
     });
     if cfg!(debug_assertions) {
         // The runtime prints that preemption is off.
-        child::until_answered();
+        child::until_confirmed();
     }
     let handoffs = metrics.preemption_handoff_count();
     rt.block_on(rt.spawn(async { compute(Duration::from_millis(50)) })).unwrap();

@@ -27,11 +27,11 @@ fn reporting(workers: usize) -> (Runtime, mpsc::Receiver<StallReport>) {
 
 /// Returns true if this system reports the system call in which a thread waits.
 fn is_reported() -> bool {
-    let tells = std::fs::read("/proc/self/syscall").is_ok();
-    if !tells {
+    let readable = std::fs::read("/proc/self/syscall").is_ok();
+    if !readable {
         eprintln!("skipped: /proc/self/syscall cannot be read here");
     }
-    tells
+    readable
 }
 
 #[test]

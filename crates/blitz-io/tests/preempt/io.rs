@@ -42,14 +42,14 @@ fn hog(rt: &Runtime, over: &Arc<AtomicBool>) -> JoinHandle<()> {
 /// Returns the time until a byte from the peer reaches a task that waits in an owned read, if the
 /// thread that submitted the read is stuck meanwhile.
 fn round_trip(rt: &Runtime, stream: &Arc<TcpStream>, peer: &mut Peer) -> Duration {
-    let (stream, (asks, asked)) = (stream.clone(), mpsc::channel());
+    let (stream, (starts, started)) = (stream.clone(), mpsc::channel());
     let reads = rt.spawn(async move {
-        asks.send(()).unwrap();
+        starts.send(()).unwrap();
         let (result, _) = stream.read_owned(vec![0; 1]).await;
         assert_eq!(result.unwrap(), 1);
         Instant::now()
     });
-    asked.recv().unwrap();
+    started.recv().unwrap();
     // There is only one worker, so it has submitted the read when it runs this task.
     let over = Arc::new(AtomicBool::new(false));
     let hog = hog(rt, &over);
@@ -81,27 +81,27 @@ fn reads_complete_beside_a_hog_on_the_thread_that_submitted_them() {
                 continue;
             }
         };
-        let (over, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (over, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let _entered = rt.enter();
         let ((mut first, mut peer), (second, mut other)) = (connected(), connected());
         let by_readiness = rt.spawn({
-            let asked = asked.clone();
+            let begun = begun.clone();
             async move {
-                asked.fetch_add(1, Relaxed);
+                begun.fetch_add(1, Relaxed);
                 first.read_u8().await.unwrap()
             }
         });
         let by_completion = rt.spawn({
-            let asked = asked.clone();
+            let begun = begun.clone();
             async move {
-                asked.fetch_add(1, Relaxed);
+                begun.fetch_add(1, Relaxed);
                 let (result, buf) = second.read_owned(vec![0; 1]).await;
                 assert_eq!((result.unwrap(), buf[0]), (1, 8));
                 Arc::new(second)
             }
         });
         let hog = hog(&rt, &over);
-        watchdog::until(|| asked.load(Relaxed) == 2);
+        watchdog::until(|| begun.load(Relaxed) == 2);
         peer.write_all(&[7]).unwrap();
         other.write_all(&[8]).unwrap();
         assert_eq!(rt.block_on(by_readiness).unwrap(), 7);

@@ -230,7 +230,7 @@ fn the_monitor_does_not_scan_a_runtime_that_never_ends() {
             thread::park();
         }
     }
-    let telling = || {
+    let reporting = || {
         let (sender, reports) = mpsc::channel();
         let rt = Builder::new_multi_thread()
             .worker_threads(2)
@@ -242,17 +242,17 @@ fn the_monitor_does_not_scan_a_runtime_that_never_ends() {
     };
     let task = |rt: &Runtime, begin| drop(rt.spawn(async { never_ends(begin) }));
     // Most likely the task has not been caught yet when the runtime starts to shut down.
-    let (rt, reports) = telling();
+    let (rt, reports) = reporting();
     stuck(rt, task, |_| true);
     reports.recv().unwrap();
     quiet();
-    let (rt, reports) = telling();
+    let (rt, reports) = reporting();
     stuck(rt, task, |rt| rt.metrics().preemption_detached_threads() == 1);
     reports.recv().unwrap();
     quiet();
     #[cfg(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        let (rt, reports) = telling();
+        let (rt, reports) = reporting();
         let fiber = |rt: &Runtime, begin| {
             let fiber = blitz_io::fiber::Builder::new();
             // SAFETY: obligations 1 and 2 hold because the closure waits in no initialiser and no
@@ -346,7 +346,7 @@ impl Waiting {
     /// Drops the runtime, and releases the waiting polls when the shutdown has reported them.
     fn outlast(self, rt: Runtime) {
         let ends = thread::spawn(move || {
-            child::until_answered();
+            child::until_confirmed();
             self.over.store(true, Release);
         });
         drop(rt);
@@ -359,7 +359,7 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "own_process::a_shutdown_that_waits_for_polls_names_them";
-        let output = child::answer_each(&mut child::command(name, "waits"), "has waited");
+        let output = child::confirm_each(&mut child::command(name, "waits"), "has waited");
         let text = child::has_succeeded(&output.unwrap());
         let fibers = usize::from(FIBERS);
         let reports: Vec<&str> = text.lines().filter(|line| line.contains("has waited")).collect();
@@ -413,7 +413,7 @@ fn a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks() {
     if child::role().is_none() {
         let name =
             "own_process::a_shutdown_that_waits_is_reported_though_the_stall_callback_blocks";
-        let output = child::answer_each(&mut child::command(name, "waits"), "has waited");
+        let output = child::confirm_each(&mut child::command(name, "waits"), "has waited");
         let text = child::has_succeeded(&output.unwrap());
         assert!(text.contains("for 1 poll,") && text.contains("\"stuck\""), "{text}");
         return;

@@ -237,9 +237,9 @@ fn a_handler_that_comes_later_gets_ours_and_reports_go_without() {
         CALLS.load(Acquire) > 0
     });
     // Nor if the signal is ignored, or has no handler.
-    for nobody in [libc::SIG_IGN, libc::SIG_DFL] {
+    for handler in [libc::SIG_IGN, libc::SIG_DFL] {
         // SAFETY: `SIG_IGN` and `SIG_DFL` are valid dispositions.
-        assert_ne!(unsafe { libc::signal(libc::SIGURG, nobody) }, libc::SIG_ERR);
+        assert_ne!(unsafe { libc::signal(libc::SIGURG, handler) }, libc::SIG_ERR);
         assert!(a_hog(&rt, &reports, |_| true).frames().is_empty());
     }
 }

@@ -75,7 +75,7 @@ fn every_operation_yields_when_the_slice_is_over() {
             sender.send(()).await.unwrap();
             (sender, receiver)
         } => (_sender, receiver) => receiver.recv();
-        "an answer": {
+        "a reply": {
             let (sender, receiver) = oneshot::channel();
             sender.send(()).unwrap();
             receiver

@@ -2,7 +2,7 @@
 //! panic, and one for each task that does not let others run.
 //!
 //! A program of its own, because no other test is built with the feature.
-#![allow(clippy::waker_clone_wake, reason = "what is done with wakers is what is told")]
+#![allow(clippy::waker_clone_wake, reason = "the events of wakers are what is tested")]
 #![cfg(all(feature = "tracing", feature = "rt-multi-thread", not(blitz_loom)))]
 
 use std::{
@@ -98,7 +98,7 @@ fn a_task_that_lasts_is_an_event() {
     let _watch = watchdog::start();
     if child::role().is_none() {
         let text = child::succeed(&mut child::command("a_task_that_lasts_is_an_event", "hogs"));
-        assert!(!text.contains("spawned at"), "standard error is told of it, too: {text}");
+        assert!(!text.contains("spawned at"), "it is on standard error, too: {text}");
         return;
     }
     let recorder = Recorder::default();

@@ -7,7 +7,7 @@ use std::{
 
 /// Reports which traits a type implements. An inherent method takes precedence over a trait method,
 /// and exists only where its bounds hold.
-pub(crate) struct Asked<T: ?Sized>(pub(crate) PhantomData<T>);
+pub(crate) struct Probe<T: ?Sized>(pub(crate) PhantomData<T>);
 
 macro_rules! questions {
     ($($question:ident $otherwise:ident: $trait:path;)+) => {$(
@@ -16,8 +16,8 @@ macro_rules! questions {
                 false
             }
         }
-        impl<T: ?Sized> $otherwise for Asked<T> {}
-        impl<T: ?Sized + $trait> Asked<T> {
+        impl<T: ?Sized> $otherwise for Probe<T> {}
+        impl<T: ?Sized + $trait> Probe<T> {
             pub(crate) fn $question(&self) -> bool {
                 true
             }
@@ -38,17 +38,17 @@ questions! {
 #[allow(unused_macros, reason = "no program uses all of them")]
 macro_rules! has {
     ($type:ty: $trait:path) => {{
-        struct Asked<T>(std::marker::PhantomData<T>);
+        struct Probe<T>(std::marker::PhantomData<T>);
         #[allow(dead_code, reason = "used where the bound does not hold")]
         trait Otherwise {
             const HAS: bool = false;
         }
-        impl<T> Otherwise for Asked<T> {}
+        impl<T> Otherwise for Probe<T> {}
         #[allow(dead_code, reason = "used where the bound holds")]
-        impl<T: $trait> Asked<T> {
+        impl<T: $trait> Probe<T> {
             const HAS: bool = true;
         }
-        Asked::<$type>::HAS
+        Probe::<$type>::HAS
     }};
 }
 

@@ -54,7 +54,7 @@ static STARTING: RwLock<()> = RwLock::new(());
 
 /// Prevents children from starting while the guard lives, for tests whose peers must see a close at
 /// once.
-#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
+#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix use it"))]
 pub(crate) fn none_starts() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -73,12 +73,12 @@ pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
 }
 
 /// Runs a command and returns everything that it printed. Whenever the child writes a line with
-/// `mark` to standard error, one of its calls of [`until_answered`] returns.
-#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
-pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Output> {
+/// `mark` to standard error, one of its calls of [`until_confirmed`] returns.
+#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix use it"))]
+pub(crate) fn confirm_each(command: &mut Command, mark: &str) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = start(command)?;
-    let mut answers = child.stdin.take().expect("it is a pipe");
+    let mut stdin = child.stdin.take().expect("it is a pipe");
     let mut stderr = Vec::new();
     let mut lines = BufReader::new(child.stderr.take().expect("it is a pipe"));
     loop {
@@ -88,7 +88,7 @@ pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Outpu
         }
         if String::from_utf8_lossy(&stderr[before..]).contains(mark) {
             // The child may have ended, which its exit status shows.
-            let _ = answers.write_all(b"!");
+            let _ = stdin.write_all(b"!");
         }
     }
     let output = child.wait_with_output()?;
@@ -96,8 +96,8 @@ pub(crate) fn answer_each(command: &mut Command, mark: &str) -> io::Result<Outpu
 }
 
 /// Waits, in the child, until the parent has read the next line with the mark.
-#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix ask for it"))]
-pub(crate) fn until_answered() {
+#[cfg_attr(not(unix), allow(dead_code, reason = "only tests of Unix use it"))]
+pub(crate) fn until_confirmed() {
     io::stdin().read_exact(&mut [0]).expect("the parent is there");
 }
 

@@ -153,7 +153,7 @@ pub(crate) fn on_every_worker<T: Send + 'static>(
         inside.load(Relaxed) == count
     });
     meeting.open();
-    tasks.into_iter().map(|task| rt.block_on(task).expect("an answer")).collect()
+    tasks.into_iter().map(|task| rt.block_on(task).expect("an output")).collect()
 }
 
 /// Creates a current-thread runtime with the I/O driver.

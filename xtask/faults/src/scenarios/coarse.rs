@@ -11,7 +11,7 @@ use blitz_io::time;
 use crate::{
     echo,
     flavour::Flavour,
-    kernel::{self, Refusal, Whom},
+    kernel::{self, Refusal, Scope},
     outcome::{During, Outcome, Verdict, ensure},
 };
 
@@ -29,7 +29,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
 
 fn refused(flavour: Flavour, errno: i32) -> Verdict {
     let refusal = Refusal { call: libc::SYS_epoll_pwait2, second: None, errno };
-    if let Err(why) = kernel::refuse(&refusal, Whom::Thread) {
+    if let Err(why) = kernel::refuse(&refusal, Scope::Thread) {
         return Ok(Outcome::Skipped(format!("no filter of system calls is allowed: {why}")));
     }
     let probed = kernel::probe_exact_wait();

@@ -32,6 +32,6 @@ pub(super) fn hang(flavour: Flavour) -> Verdict {
         let client = TcpStream::connect(listener.local_addr().during("local_addr")?);
         let mut client = client.await.during("connect")?;
         let read = client.read(&mut [0; 1]).await.during("read")?;
-        Ok(Outcome::Passed(format!("{read} bytes came from nobody")))
+        Ok(Outcome::Passed(format!("{read} bytes came without a sender")))
     })
 }

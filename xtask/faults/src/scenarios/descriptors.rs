@@ -71,7 +71,7 @@ async fn refused(listener: &TcpListener) -> Result<(), String> {
         Ok(Err(why)) if why.raw_os_error() == Some(libc::EMFILE) => Ok(()),
         Ok(Err(why)) => Err(format!("accept returned another error: {why:?}")),
         Ok(Ok(_)) => Err("accept found a descriptor where there is none".into()),
-        Err(_) => Err("accept waits instead of telling the error".into()),
+        Err(_) => Err("accept waits instead of returning the error".into()),
     }
 }
 
@@ -85,15 +85,15 @@ async fn spent_while_waiting() -> Duration {
 /// Sends a message and verifies its echo, from a thread that may block.
 async fn talk(client: &TcpStream, id: u64) -> Result<(), String> {
     client.set_nonblocking(true).during("set_nonblocking")?;
-    let (sent, mut answer) = (echo::message(id, 0), [0; 16]);
+    let (sent, mut reply) = (echo::message(id, 0), [0; 16]);
     let mut client = client;
     client.write_all(&sent).during("a client's write")?;
     let start = std::time::Instant::now();
-    while let Err(why) = client.read_exact(&mut answer) {
+    while let Err(why) = client.read_exact(&mut reply) {
         ensure!(why.kind() == io::ErrorKind::WouldBlock, "a client's read: {why}");
-        ensure!(start.elapsed() < PATIENCE, "client {id} got no answer");
+        ensure!(start.elapsed() < PATIENCE, "client {id} got no reply");
         time::sleep(Duration::from_millis(1)).await;
     }
-    ensure!(answer == sent, "client {id} got {answer:?}");
+    ensure!(reply == sent, "client {id} got {reply:?}");
     Ok(())
 }

@@ -138,12 +138,12 @@ fn outsider(address: SocketAddr) -> std::io::Result<()> {
     // The server may be gone already.
     let Ok(mut stream) = std::net::TcpStream::connect(address) else { return Ok(()) };
     stream.set_read_timeout(Some(PATIENCE))?;
-    let mut answer = [0; 16];
+    let mut reply = [0; 16];
     loop {
         if stream.write_all(&echo::message(99, 1)).is_err() {
             return Ok(());
         }
-        match stream.read_exact(&mut answer) {
+        match stream.read_exact(&mut reply) {
             Ok(()) => {}
             // The error of a read that timed out.
             Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => return Err(why),

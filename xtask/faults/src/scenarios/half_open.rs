@@ -42,8 +42,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         tasks.push(blitz_io::spawn(never_reads(stream)));
         echo::all(tasks).await?;
         drop(deaf);
-        never_answers(&listener, address).await?;
-        Ok(Outcome::Passed(format!("{PEERS} silent peers, a deaf one and 16 that do not answer")))
+        never_replies(&listener, address).await?;
+        Ok(Outcome::Passed(format!("{PEERS} silent peers, a deaf one and 16 that do not reply")))
     })
 }
 
@@ -85,14 +85,14 @@ async fn never_reads(mut stream: TcpStream) -> Result<(), String> {
 }
 
 /// Tests a listener whose packets are lost, so a connection is neither established nor refused.
-async fn never_answers(listener: &TcpListener, address: SocketAddr) -> Result<(), String> {
+async fn never_replies(listener: &TcpListener, address: SocketAddr) -> Result<(), String> {
     kernel::lose_all_packets(listener).during("filter")?;
     let before = kernel::open_descriptors();
     let attempts = (0..16).map(|_| {
         blitz_io::spawn(async move {
             let start = Instant::now();
             let made = time::timeout(WAIT, TcpStream::connect(address)).await;
-            ensure!(made.is_err(), "a connection was answered: {made:?}");
+            ensure!(made.is_err(), "a connection attempt ended: {made:?}");
             on_time(start)
         })
     });

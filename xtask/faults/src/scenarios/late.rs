@@ -74,8 +74,8 @@ async fn check_errors(
     Ok((left.listener, left.address, left.stream))
 }
 
-fn ended<T>(what: &str, answer: Result<io::Result<T>, time::error::Elapsed>) -> Result<(), String> {
-    match answer {
+fn ended<T>(what: &str, result: Result<io::Result<T>, time::error::Elapsed>) -> Result<(), String> {
+    match result {
         Ok(Err(why)) if why.to_string().contains("shutdown") => Ok(()),
         Ok(Err(why)) => Err(format!("{what} after the end returned another error: {why}")),
         Ok(Ok(_)) => Err(format!("{what} after the end succeeded")),

@@ -38,14 +38,14 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
             }
         });
         let streams: Vec<_> = (0..CLIENTS).map(|id| blitz_io::spawn(stream(address, id))).collect();
-        let asked = datagrams().await?;
+        let requests = datagrams().await?;
         let mut again = 0;
         for task in streams {
             again += task.await.during("a client")??;
         }
-        ensure!(again > 0 && asked > ROUNDS * 4, "nothing was lost, so nothing was tried");
+        ensure!(again > 0 && requests > ROUNDS * 4, "nothing was lost, so nothing was tried");
         Ok(Outcome::Passed(format!(
-            "{} exchanges with {again} segments sent again; {} answers to {asked} datagrams",
+            "{} exchanges with {again} segments sent again; {} replies to {requests} datagrams",
             CLIENTS * ROUNDS,
             ROUNDS * 4
         )))
@@ -64,7 +64,7 @@ async fn stream(address: SocketAddr, id: u64) -> Result<u32, String> {
         stream.write_all(&sent).await.during("write")?;
         let (mut got, mut filled, start) = ([0; 16], 0, Instant::now());
         while filled < got.len() {
-            ensure!(start.elapsed() < 2 * PATIENCE, "client {id} got no answer to {number}");
+            ensure!(start.elapsed() < 2 * PATIENCE, "client {id} got no reply to {number}");
             let read = stream.read(&mut got[filled..]);
             match time::timeout(Duration::from_millis(20), read).await {
                 Ok(Ok(0)) => return Err(format!("client {id} was left at {number}")),
@@ -90,16 +90,16 @@ async fn datagrams() -> Result<u64, String> {
             let _ = far.send_to(&message[..count], from).await;
         }
     });
-    let mut asked = 0;
+    let mut requests = 0;
     for number in 0..ROUNDS * 4 {
-        let sent = echo::message(asked, number);
+        let sent = echo::message(requests, number);
         let mut got = [0; 16];
         let start = Instant::now();
         // Replies to earlier requests are skipped by their number.
         while got[8..] != sent[8..] {
-            ensure!(start.elapsed() < PATIENCE, "datagram {number} is never answered");
+            ensure!(start.elapsed() < PATIENCE, "datagram {number} never got a reply");
             near.send_to(&sent, address).await.during("send_to")?;
-            asked += 1;
+            requests += 1;
             if let Ok(received) =
                 time::timeout(Duration::from_millis(20), near.recv_from(&mut got)).await
             {
@@ -108,7 +108,7 @@ async fn datagrams() -> Result<u64, String> {
         }
     }
     server.abort();
-    Ok(asked)
+    Ok(requests)
 }
 
 async fn udp() -> Result<UdpSocket, String> {

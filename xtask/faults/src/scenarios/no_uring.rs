@@ -8,7 +8,7 @@ use blitz_io::runtime::machine::Machine;
 
 use crate::{
     flavour::Flavour,
-    kernel::{self, Refusal, Whom},
+    kernel::{self, Refusal, Scope},
     outcome::{Outcome, Verdict, ensure},
 };
 
@@ -32,7 +32,7 @@ fn refused(flavour: Flavour, call: libc::c_long, errno: i32) -> Verdict {
     if call == libc::SYS_io_uring_enter && kernel::probe_call(CALLS[0]).raw_os_error() != FAULT {
         return Ok(Outcome::Skipped("there is no io_uring to be refused".into()));
     }
-    if let Err(why) = kernel::refuse(&Refusal { call, second: None, errno }, Whom::Thread) {
+    if let Err(why) = kernel::refuse(&Refusal { call, second: None, errno }, Scope::Thread) {
         return Ok(Outcome::Skipped(format!("no filter of system calls is allowed: {why}")));
     }
     let probed = kernel::probe_call(call);

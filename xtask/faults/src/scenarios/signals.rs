@@ -117,8 +117,8 @@ async fn timers() -> Result<(), String> {
         let slept = start.elapsed();
         ensure!(slept >= wanted, "a sleep of {wanted:?} took {slept:?}");
         ensure!(slept < PATIENCE, "a sleep of {wanted:?} took {slept:?}");
-        let answer = task::spawn_blocking(move || round).await.during("spawn_blocking")?;
-        ensure!(answer == round, "a thread returned {answer} for {round}");
+        let result = task::spawn_blocking(move || round).await.during("spawn_blocking")?;
+        ensure!(result == round, "a thread returned {result} for {round}");
     }
     Ok(())
 }

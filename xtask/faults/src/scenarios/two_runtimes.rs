@@ -133,15 +133,15 @@ async fn twice(
         // In turn, one of the two reads and the other replies; both get each event.
         let (reader, writer) =
             if number % 2 == 0 { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
-        let answer = async {
+        let reply = async {
             let mut message = [0; 16];
             let read = time::timeout(PATIENCE, reader.read_exact(&mut message)).await;
             read.map_err(|_| format!("message {number} did not arrive"))?.during("read")?;
             writer.write_all(&message).await.during("write")
         };
-        let (asked, answered) = blitz_io::join!(echo::exchange(&mut client, 2, number), answer);
-        asked?;
-        answered?;
+        let (sent, replied) = blitz_io::join!(echo::exchange(&mut client, 2, number), reply);
+        sent?;
+        replied?;
     }
     let left = theirs.try_read(&mut [0; 1]);
     let empty = left.as_ref().is_err_and(|why| why.kind() == std::io::ErrorKind::WouldBlock);

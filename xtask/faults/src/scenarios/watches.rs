@@ -14,7 +14,7 @@ use blitz_io::{
 use crate::{
     echo::{self, PATIENCE},
     flavour::Flavour,
-    kernel::{self, Refusal, Whom},
+    kernel::{self, Refusal, Scope},
     outcome::{During, Outcome, Verdict, ensure},
 };
 
@@ -34,7 +34,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         echo::exchange(&mut client, 1, 0).await?;
         let waiting = std::net::TcpStream::connect(address).during("connect")?;
 
-        if let Err(why) = kernel::refuse(&NO_SPACE, Whom::Process) {
+        if let Err(why) = kernel::refuse(&NO_SPACE, Scope::Process) {
             return Ok(Outcome::Skipped(format!("no filter of system calls is allowed: {why}")));
         }
         let before = kernel::open_descriptors();
@@ -44,7 +44,7 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
             refused("bind of UDP", UdpSocket::bind(echo::LOOPBACK).await)?;
         }
         let accepted = time::timeout(PATIENCE, listener.accept()).await;
-        refused("accept", accepted.map_err(|_| "accept waits instead of telling the error")?)?;
+        refused("accept", accepted.map_err(|_| "accept waits instead of returning the error")?)?;
         let after = kernel::open_descriptors();
         ensure!(after <= before, "{after} descriptors after the refusals, {before} before");
         for number in 1..100 {
@@ -57,8 +57,8 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
     })
 }
 
-fn refused<T>(what: &str, answer: io::Result<T>) -> Result<(), String> {
-    match answer {
+fn refused<T>(what: &str, result: io::Result<T>) -> Result<(), String> {
+    match result {
         Err(why) if why.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
         Err(why) => Err(format!("{what} returned another error: {why:?}")),
         Ok(_) => Err(format!("{what} succeeded although epoll refuses it")),

@@ -356,7 +356,7 @@ impl<T: Linked> UnfencedThief<T> {
         if target.known_room() < HALF {
             target.refresh();
         }
-        if !self.ask() {
+        if !self.announce() {
             return Stolen { first: None, moved: 0, busy: true };
         }
         let (first, count) = self.claim(target.known_room() + 1);
@@ -396,7 +396,7 @@ impl<T: Linked> UnfencedThief<T> {
 
     /// Announces a claim and checks for the owner: steps T1 to T3. Returns `false` if another
     /// thief or the owner is active.
-    fn ask(&self) -> bool {
+    fn announce(&self) -> bool {
         let words = &*self.ring.owner;
         // Acquire: sees what the previous thief did. Pairs with the Release of T7.
         if self.ring.word.compare_exchange(IDLE, CLAIMING, Acquire, Relaxed).is_err() {
@@ -446,7 +446,7 @@ impl<T: Linked> UnfencedThief<T> {
     fn done(&self) {
         let order = if weakened!("unfenced_done_release") { Relaxed } else { Release };
         // Release: our reads are over. Pairs with the Acquire in `refresh`, in `enter`, and in
-        // the next thief's `ask`.
+        // the next thief's `announce`.
         self.ring.word.store(IDLE, order);
     }
 }

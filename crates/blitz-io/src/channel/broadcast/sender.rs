@@ -138,7 +138,7 @@ impl<T> Sender<T> {
     /// let other = sender.subscribe();
     /// assert_eq!(sender.send("both").unwrap(), 2);
     /// drop((receiver, other));
-    /// assert!(sender.send("nobody").is_err());
+    /// assert!(sender.send("none").is_err());
     /// ```
     #[inline]
     pub fn send(&self, value: T) -> Result<usize, SendError<T>> {

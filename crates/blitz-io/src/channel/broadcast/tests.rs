@@ -63,7 +63,7 @@ impl Account {
 
 impl Clone for Fragile {
     fn clone(&self) -> Self {
-        assert!(!self.account.clones_panic.load(Relaxed), "this clone was told to panic");
+        assert!(!self.account.clones_panic.load(Relaxed), "this clone panics on purpose");
         self.account.value(self.number)
     }
 }
@@ -72,7 +72,7 @@ impl Drop for Fragile {
     fn drop(&mut self) {
         self.account.dropped.fetch_add(1, Relaxed);
         let panics = self.account.drops_panic.load(Relaxed);
-        assert!(!panics || thread::panicking(), "this drop was told to panic");
+        assert!(!panics || thread::panicking(), "this drop panics on purpose");
     }
 }
 

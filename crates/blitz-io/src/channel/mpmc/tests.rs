@@ -214,7 +214,7 @@ struct Fragile(Arc<AtomicUsize>);
 
 impl Drop for Fragile {
     fn drop(&mut self) {
-        assert_ne!(self.0.fetch_add(1, Relaxed), 1, "this value was told to panic");
+        assert_ne!(self.0.fetch_add(1, Relaxed), 1, "this value panics on purpose");
     }
 }
 

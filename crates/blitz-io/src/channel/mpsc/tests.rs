@@ -333,7 +333,7 @@ fn a_message_that_panics_when_dropped_keeps_no_other_from_it() {
         let (sender, receiver) = channel(capacity);
         for n in 0..5 {
             let message = match n {
-                2 => counted_then(&drops, || panic!("this message was told to panic")),
+                2 => counted_then(&drops, || panic!("this message panics on purpose")),
                 _ => counted(&drops),
             };
             sender.try_send(message).unwrap_or_else(|_| panic!("it has room"));
@@ -491,13 +491,13 @@ fn a_waker_that_panics_loses_nothing() {
     struct Bad;
     impl Wake for Bad {
         fn wake(self: Arc<Self>) {
-            panic!("this waker was told to panic");
+            panic!("this waker panics on purpose");
         }
     }
     let bad = Waker::from(Arc::new(Bad));
     let (sender, mut receiver) = channel(1);
     assert!(receiver.poll_recv(&mut Context::from_waker(&bad)).is_pending());
-    assert!(catch_unwind(AssertUnwindSafe(|| sender.try_send(1))).is_err(), "it is told");
+    assert!(catch_unwind(AssertUnwindSafe(|| sender.try_send(1))).is_err(), "it is woken");
     assert_eq!(receiver.try_recv(), Ok(1), "and the message was sent");
     let permit = sender.try_reserve().unwrap();
     receiver.close();

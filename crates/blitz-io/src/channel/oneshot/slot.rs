@@ -80,12 +80,12 @@ impl<T> Slot<T> {
     /// use blitz_io::sync::oneshot::Slot;
     ///
     /// let mut slot = Slot::new();
-    /// let answer = std::thread::scope(|scope| {
+    /// let received = std::thread::scope(|scope| {
     ///     let (tx, rx) = slot.split();
     ///     scope.spawn(move || tx.send(42));
     ///     rx.blocking_recv()
     /// });
-    /// assert_eq!(answer, Ok(42));
+    /// assert_eq!(received, Ok(42));
     /// ```
     #[inline]
     pub fn split(&mut self) -> (SlotSender<'_, T>, SlotReceiver<'_, T>) {
@@ -120,13 +120,13 @@ impl<T> fmt::Debug for Slot<T> {
 /// ```
 /// use blitz_io::sync::oneshot::{Slot, SlotSender};
 ///
-/// fn answer(tx: SlotSender<'_, u32>) {
+/// fn reply(tx: SlotSender<'_, u32>) {
 ///     tx.send(42).unwrap();
 /// }
 ///
 /// let mut slot = Slot::new();
 /// let (tx, rx) = slot.split();
-/// answer(tx);
+/// reply(tx);
 /// assert_eq!(rx.blocking_recv(), Ok(42));
 /// ```
 pub struct SlotSender<'a, T> {

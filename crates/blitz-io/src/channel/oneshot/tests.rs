@@ -27,7 +27,7 @@ struct Bomb;
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        panic!("this value was told to panic");
+        panic!("this value panics on purpose");
     }
 }
 
@@ -36,7 +36,7 @@ struct Bad;
 
 impl Wake for Bad {
     fn wake(self: Arc<Self>) {
-        panic!("this waker was told to panic");
+        panic!("this waker panics on purpose");
     }
 }
 
@@ -70,24 +70,24 @@ fn halves_are_send_and_sync_as_their_value_is_send() {
 /// This works because an inherent constant takes precedence over one of a trait.
 macro_rules! has {
     ($type:ty: $($bound:tt)+) => {{
-        #[allow(dead_code, reason = "it is not asked of every type")]
+        #[allow(dead_code, reason = "it is not used for every type")]
         trait Not {
             const HAS: bool = false;
         }
-        impl<T> Not for Asked<T> {}
-        struct Asked<T>(std::marker::PhantomData<T>);
+        impl<T> Not for Probe<T> {}
+        struct Probe<T>(std::marker::PhantomData<T>);
         #[allow(dead_code, reason = "it is not there for every type")]
-        impl<T: $($bound)+> Asked<T> {
+        impl<T: $($bound)+> Probe<T> {
             const HAS: bool = true;
         }
-        <Asked<$type>>::HAS
+        <Probe<$type>>::HAS
     }};
 }
 
 #[test]
 fn halves_of_a_value_that_stays_on_its_thread_stay_there() {
     type Value = std::rc::Rc<u32>;
-    assert!(has!(Sender<u32>: Send), "the question is asked rightly");
+    assert!(has!(Sender<u32>: Send), "the macro detects an implementation");
     assert!(!has!(Sender<Value>: Send) && !has!(Sender<Value>: Sync));
     assert!(!has!(Receiver<Value>: Send) && !has!(Receiver<Value>: Sync));
     assert!(!has!(SlotSender<'static, Value>: Send) && !has!(SlotSender<'static, Value>: Sync));

@@ -58,7 +58,7 @@ fn a_closure_that_panics_leaves_its_change_and_wakes_no_receiver() {
         assert!(poll(changed.as_mut(), &counter).is_pending());
         assert!(panics(|| sender.send_modify(|value| {
             *value = 2;
-            panic!("this closure was told to panic");
+            panic!("this closure panics on purpose");
         })));
         assert!(poll(changed.as_mut(), &counter).is_pending());
         assert_eq!(counter.wake_count(), 0);
@@ -74,7 +74,7 @@ fn a_closure_that_panics_leaves_its_change_and_wakes_no_receiver() {
 #[test]
 fn a_wait_for_whose_closure_panics_leaves_the_channel_usable() {
     let (sender, mut receiver) = channel(1);
-    assert!(panics(|| drop(block_on(receiver.wait_for(|_| panic!("told to panic"))))));
+    assert!(panics(|| drop(block_on(receiver.wait_for(|_| panic!("on purpose"))))));
     sender.send(2).unwrap();
     assert_eq!(block_on(receiver.wait_for(|value| *value == 2)).map(|value| *value).ok(), Some(2));
 }
@@ -100,9 +100,9 @@ fn a_wait_for_that_is_dropped_has_seen_what_it_refused() {
 fn a_wait_for_checks_the_last_value_after_the_senders_have_gone() {
     let (sender, mut receiver) = channel(1);
     let counter = CountingWaker::new();
-    let asked = Cell::new(0);
+    let checks = Cell::new(0);
     let wanted = |value: &i32| {
-        asked.set(asked.get() + 1);
+        checks.set(checks.get() + 1);
         *value == 9
     };
     {
@@ -117,7 +117,7 @@ fn a_wait_for_checks_the_last_value_after_the_senders_have_gone() {
         assert!(!value.has_changed());
         assert_eq!(*value, 9);
     }
-    assert_eq!(asked.get(), 2);
+    assert_eq!(checks.get(), 2);
     assert!(block_on(receiver.wait_for(|_| false)).is_err());
     assert!(block_on(receiver.wait_for(|_| true)).is_ok(), "what was seen may still be wanted");
 }
@@ -332,13 +332,13 @@ proptest! {
                     }
                 }
                 (2, Some(sender), _) => {
-                    let tell = which % 2 == 0;
-                    let told = sender.send_if_modified(|value| {
+                    let notify = which % 2 == 0;
+                    let notified = sender.send_if_modified(|value| {
                         *value = number;
-                        tell
+                        notify
                     });
-                    prop_assert_eq!(told, tell);
-                    (model.value, model.sends) = (number, model.sends + usize::from(tell));
+                    prop_assert_eq!(notified, notify);
+                    (model.value, model.sends) = (number, model.sends + usize::from(notify));
                 }
                 (3, Some(sender), _) => {
                     prop_assert_eq!(sender.send_replace(number), model.value);

@@ -156,7 +156,7 @@ impl Permits {
     }
 
     /// Returns the number of free permits, which is zero while a task waits.
-    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "semaphores tell it"))]
+    #[cfg_attr(not(feature = "sync"), allow(dead_code, reason = "semaphores report it"))]
     pub(crate) fn available(&self) -> usize {
         // Acquire: the caller sees what was done before the permits were released. Pairs with the
         // Release in `add`.

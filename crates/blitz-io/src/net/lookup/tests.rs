@@ -122,15 +122,15 @@ fn an_address_literal_needs_no_lookup_thread() {
 
 #[test]
 fn a_result_and_an_error_come_from_the_resolver() {
-    let domain = Domain::new("answers");
+    let domain = Domain::new("returns");
     domain.let_return();
     let rt = runtime(4);
-    let found = rt.block_on(find("known.answers.injected".to_owned())).unwrap();
+    let found = rt.block_on(find("known.returns.injected".to_owned())).unwrap();
     assert_eq!(found, [SocketAddr::from((Ipv4Addr::LOCALHOST, 80))]);
-    let error = rt.block_on(find("unknown.answers.injected".to_owned())).unwrap_err();
+    let error = rt.block_on(find("unknown.returns.injected".to_owned())).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     let text = error.to_string();
-    assert!(text.contains("`unknown.answers.injected:80`: no such host"), "{text}");
+    assert!(text.contains("`unknown.returns.injected:80`: no such host"), "{text}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn stuck_lookups_leave_threads_for_other_work() {
     for lookup in lookups {
         assert_eq!(rt.block_on(lookup).unwrap().unwrap().len(), 1);
     }
-    assert_eq!(domain.called_hosts().len(), 20, "each was asked once");
+    assert_eq!(domain.called_hosts().len(), 20, "each was looked up once");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_shutdown_ends_the_wait_of_lookups() {
     let poll = third.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(poll, Poll::Ready(Err(_))));
     domain.let_return();
-    assert_eq!(handle.block_on(first).unwrap().len(), 1, "what was asked is answered");
+    assert_eq!(handle.block_on(first).unwrap().len(), 1, "the lookup completes");
     assert_eq!(domain.called_hosts(), ["first.ends.injected"]);
 }
 

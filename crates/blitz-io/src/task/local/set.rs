@@ -206,10 +206,10 @@ impl LocalSet {
     /// use blitz_io::{runtime::Runtime, task::{self, LocalSet}};
     ///
     /// let rt = Runtime::new()?;
-    /// let answer = LocalSet::new().block_on(&rt, async {
+    /// let output = LocalSet::new().block_on(&rt, async {
     ///     task::spawn_local(async { 42 }).await.unwrap()
     /// });
-    /// assert_eq!(answer, 42);
+    /// assert_eq!(output, 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[track_caller]

@@ -107,8 +107,8 @@ fn make_cold(path: &Path) {
     // Only pages that are on the disk can be dropped.
     file.sync_data().unwrap();
     // SAFETY: the call takes no pointers.
-    let answer = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-    assert_eq!(answer, 0);
+    let failed = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(failed, 0);
 }
 
 #[test]

@@ -183,11 +183,11 @@ fn a_terminal_is_read_line_by_line() {
 }
 
 /// Reads through one clone of the file while the other clone writes what the far end waits for.
-async fn ask(mut writer: File, question: &[u8], answer: &[u8]) {
+async fn exchange(mut writer: File, request: &[u8], reply: &[u8]) {
     let mut reader = writer.try_clone().await.unwrap();
     for _ in 0..50 {
         let reading = async {
-            let mut got = vec![0; answer.len()];
+            let mut got = vec![0; reply.len()];
             reader.read_exact(&mut got).await.map(|_| got)
         };
         let writing = async {
@@ -195,12 +195,12 @@ async fn ask(mut writer: File, question: &[u8], answer: &[u8]) {
             for _ in 0..10 {
                 blitz_io::task::yield_now().await;
             }
-            writer.write_all(question).await?;
+            writer.write_all(request).await?;
             writer.flush().await
         };
         let (got, written) = blitz_io::join!(reading, writing);
         written.unwrap();
-        assert_eq!(got.unwrap(), answer);
+        assert_eq!(got.unwrap(), reply);
     }
 }
 
@@ -208,18 +208,18 @@ async fn ask(mut writer: File, question: &[u8], answer: &[u8]) {
 fn a_clone_writes_while_another_waits_in_a_read() {
     on_all_kinds_in_folder(|_| async move {
         let (near, far) = std::os::unix::net::UnixStream::pair()?;
-        let answering = std::thread::spawn(move || {
-            let mut question = [0; 3];
-            while (&far).read_exact(&mut question).is_ok() {
+        let replying = std::thread::spawn(move || {
+            let mut request = [0; 3];
+            while (&far).read_exact(&mut request).is_ok() {
                 (&far).write_all(b"yes").unwrap();
             }
         });
-        ask(File::from(OwnedFd::from(near)), b"ok?", b"yes").await;
-        answering.join().unwrap();
+        exchange(File::from(OwnedFd::from(near)), b"ok?", b"yes").await;
+        replying.join().unwrap();
         // A terminal replies by itself, because it echoes.
         if let Some((master, name)) = terminal() {
             let _other = std::fs::OpenOptions::new().read(true).write(true).open(name)?;
-            ask(File::from_std(master), b"ok?\n", b"ok?\r\n").await;
+            exchange(File::from_std(master), b"ok?\n", b"ok?\r\n").await;
         }
         Ok(())
     });
@@ -346,7 +346,7 @@ fn the_error_of_a_socket_is_not_taken_for_its_end() {
     let _watch = watchdog::start();
     for runtime in [one_thread(), workers_with_drivers(1)] {
         let (socket, peer) = std::os::unix::net::UnixStream::pair().unwrap();
-        (&socket).write_all(b"nobody reads it").unwrap();
+        (&socket).write_all(b"never read").unwrap();
         drop(peer);
         let mut file = File::from_std(OwnedFd::from(socket).into());
         runtime.block_on(async {

@@ -26,27 +26,27 @@ use crate::support::{
     watchdog,
 };
 
-/// A future that completes when [`Told::tell`] is called, and counts its polls.
+/// A future that completes when [`Flag::set`] is called, and counts its polls.
 #[derive(Clone, Default)]
-struct Told(Arc<Telling>);
+struct Flag(Arc<FlagState>);
 
 #[derive(Default)]
-struct Telling {
+struct FlagState {
     polls: AtomicUsize,
     /// True once the future is to complete, and the waker of the task that polls it.
-    told: Mutex<(bool, Option<Waker>)>,
+    state: Mutex<(bool, Option<Waker>)>,
 }
 
-impl Told {
+impl Flag {
     fn many(count: usize) -> Vec<Self> {
         (0..count).map(|_| Self::default()).collect()
     }
 
-    fn tell(&self) {
-        let mut told = self.0.told.lock().unwrap();
-        told.0 = true;
-        let waker = told.1.take();
-        drop(told);
+    fn set(&self) {
+        let mut state = self.0.state.lock().unwrap();
+        state.0 = true;
+        let waker = state.1.take();
+        drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -57,16 +57,16 @@ impl Told {
     }
 }
 
-impl Future for Told {
+impl Future for Flag {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.0.polls.fetch_add(1, Relaxed);
-        let mut told = self.0.told.lock().unwrap();
-        if told.0 {
+        let mut state = self.0.state.lock().unwrap();
+        if state.0 {
             return Poll::Ready(());
         }
-        told.1 = Some(cx.waker().clone());
+        state.1 = Some(cx.waker().clone());
         Poll::Pending
     }
 }
@@ -81,14 +81,14 @@ impl Future for Bad {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        assert!(!self.in_poll, "this future was told to panic");
+        assert!(!self.in_poll, "this future panics on purpose");
         Poll::Pending
     }
 }
 
 impl Drop for Bad {
     fn drop(&mut self) {
-        assert!(!self.in_drop, "this drop was told to panic");
+        assert!(!self.in_drop, "this drop panics on purpose");
     }
 }
 
@@ -163,14 +163,14 @@ fn outputs_come_in_the_order_of_the_futures() {
     assert_eq!(now(join_all::<[Ready<u8>; 0]>([])), []);
     assert_eq!(now(try_join_all((0..3).map(|n| ready(Ok::<_, ()>(n))))), Ok(vec![0, 1, 2]));
     assert_eq!(now(try_join_all::<[Ready<Result<u8, ()>>; 0], _, _>([])), Ok(vec![]));
-    let told = Told::many(3);
-    let mut all = pin!(join_all(told.iter().cloned().enumerate().map(async |(place, told)| {
-        told.await;
+    let flags = Flag::many(3);
+    let mut all = pin!(join_all(flags.iter().cloned().enumerate().map(async |(place, flag)| {
+        flag.await;
         place
     })));
     for place in [2, 0, 1] {
         assert!(poll_once(&mut all).is_pending());
-        told[place].tell();
+        flags[place].set();
     }
     assert_eq!(once(all), Poll::Ready(vec![0, 1, 2]));
 }
@@ -194,21 +194,21 @@ fn into_future_values_are_taken_too() {
 
 #[test]
 fn the_first_error_ends_a_join_and_drops_the_rest() {
-    let (tally, told) = (Tally::new(), Told::default());
-    let step = |place: usize, token: Token, told: Told| async move {
+    let (tally, flag) = (Tally::new(), Flag::default());
+    let step = |place: usize, token: Token, flag: Flag| async move {
         token.keep();
         match place {
             0 => Ok(token),
             1 => {
-                told.await;
+                flag.await;
                 Err(place)
             }
             _ => pending().await,
         }
     };
-    let mut all = pin!(try_join_all((0..4).map(|place| step(place, tally.token(), told.clone()))));
+    let mut all = pin!(try_join_all((0..4).map(|place| step(place, tally.token(), flag.clone()))));
     assert!(poll_once(&mut all).is_pending());
-    told.tell();
+    flag.set();
     let Poll::Ready(Err(place)) = poll_once(&mut all) else { panic!("the second one fails") };
     assert_eq!(place, 1);
     tally.assert_all_dropped(4);
@@ -217,22 +217,22 @@ fn the_first_error_ends_a_join_and_drops_the_rest() {
 
 #[test]
 fn the_first_success_ends_a_race_and_without_one_all_errors_come_in_order() {
-    let told = Told::many(3);
+    let flags = Flag::many(3);
     let runners = |succeeds: Option<usize>| {
-        let runner = move |(place, told): (usize, Told)| async move {
-            told.await;
+        let runner = move |(place, flag): (usize, Flag)| async move {
+            flag.await;
             if Some(place) == succeeds { Ok(place) } else { Err(place) }
         };
-        told.iter().cloned().enumerate().map(runner).collect::<Vec<_>>()
+        flags.iter().cloned().enumerate().map(runner).collect::<Vec<_>>()
     };
     let mut race = pin!(race_ok(runners(Some(1))));
     assert!(poll_once(&mut race).is_pending());
-    told[2].tell();
-    assert!(poll_once(&mut race).is_pending(), "who fails only leaves");
-    told[1].tell();
+    flags[2].set();
+    assert!(poll_once(&mut race).is_pending(), "a failure does not end the race");
+    flags[1].set();
     assert_eq!(once(race), Poll::Ready(Ok(1)));
-    assert_eq!(told[0].polls(), 1);
-    told[0].tell();
+    assert_eq!(flags[0].polls(), 1);
+    flags[0].set();
     assert_eq!(now(race_ok(runners(None))), Err(vec![0, 1, 2]));
 }
 
@@ -249,83 +249,83 @@ fn a_race_of_nothing_is_refused() {
 
 #[test]
 fn only_those_that_were_woken_are_polled() {
-    let told = Told::many(1000);
-    let mut all = pin!(join_all(told.iter().cloned()));
+    let flags = Flag::many(1000);
+    let mut all = pin!(join_all(flags.iter().cloned()));
     assert!(poll_once(&mut all).is_pending());
-    for (done, one) in told.iter().enumerate().skip(1) {
-        one.tell();
+    for (done, one) in flags.iter().enumerate().skip(1) {
+        one.set();
         assert!(poll_once(&mut all).is_pending());
         assert_eq!(one.polls(), 2);
-        assert_eq!(told.iter().map(Told::polls).sum::<usize>(), 1000 + done);
+        assert_eq!(flags.iter().map(Flag::polls).sum::<usize>(), 1000 + done);
     }
     // A poll without a wake-up polls none of the futures.
     assert!(poll_once(&mut all).is_pending());
-    assert_eq!(told[0].polls(), 1);
-    told[0].tell();
+    assert_eq!(flags[0].polls(), 1);
+    flags[0].set();
     assert!(poll_once(&mut all).is_ready());
-    assert!(told.iter().all(|one| one.polls() == 2));
+    assert!(flags.iter().all(|one| one.polls() == 2));
 }
 
 #[test]
 fn futures_woken_first_end_first() {
-    let told = Told::many(5);
-    let mut all = select_all(told.iter().cloned());
+    let flags = Flag::many(5);
+    let mut all = select_all(flags.iter().cloned());
     assert!(once(all.next()).is_pending());
     for place in [3, 1, 4] {
-        told[place].tell();
+        flags[place].set();
     }
     assert_eq!(all.len(), 5);
     assert_eq!(now(all.next()), Some((3, ())));
     assert_eq!(now(all.next()), Some((1, ())));
-    told[0].tell();
+    flags[0].set();
     assert_eq!(now(all.next()), Some((4, ())));
     assert_eq!(now(all.next()), Some((0, ())));
     assert!(once(all.next()).is_pending());
     assert_eq!(all.len(), 1);
-    told[2].tell();
+    flags[2].set();
     assert_eq!(now(all.next()), Some((2, ())));
     assert_eq!((now(all.next()), all.is_empty()), (None, true));
 }
 
 #[test]
 fn the_task_is_woken_once_for_many_and_by_its_newest_waker() {
-    let told = Told::many(4);
-    let mut all = pin!(join_all(told.iter().cloned()));
+    let flags = Flag::many(4);
+    let mut all = pin!(join_all(flags.iter().cloned()));
     let (old, new) = (WakeCount::new(), WakeCount::new());
     for count in [&old, &new] {
         assert!(count.poll(&mut all).is_pending());
     }
-    told[..3].iter().for_each(Told::tell);
+    flags[..3].iter().for_each(Flag::set);
     assert_eq!((old.count(), new.count()), (0, 1));
     assert!(new.poll(&mut all).is_pending());
-    told[3].tell();
+    flags[3].set();
     assert_eq!(new.count(), 2);
     assert!(new.poll(&mut all).is_ready());
 }
 
 #[test]
 fn a_set_that_is_done_or_dropped_lets_the_task_go() {
-    let told = Told::many(2);
+    let flags = Flag::many(2);
     let task = WakeCount::new();
     let waker = task.waker();
-    let mut all = Box::pin(select_all(told.iter().cloned()));
+    let mut all = Box::pin(select_all(flags.iter().cloned()));
     assert!(all.poll_next(&mut Context::from_waker(&waker)).is_pending());
     drop(all);
     drop(waker);
     assert_eq!(Arc::strong_count(&task), 1);
     // Wakers that outlive the set wake no task, and break nothing.
-    told.iter().for_each(Told::tell);
+    flags.iter().for_each(Flag::set);
     assert_eq!(task.count(), 0);
 }
 
 #[test]
 fn a_wait_that_is_dropped_loses_nothing() {
-    let told = Told::many(3);
-    let mut all = select_all(told.iter().cloned());
+    let flags = Flag::many(3);
+    let mut all = select_all(flags.iter().cloned());
     for place in [1, 0, 2] {
         // A `next` is dropped while it waits, and once without a poll.
         assert!(once(all.next()).is_pending());
-        told[place].tell();
+        flags[place].set();
         drop(all.next());
         assert_eq!(now(all.next()), Some((place, ())));
     }
@@ -361,7 +361,7 @@ fn a_panic_in_one_comes_out_and_breaks_the_rest() {
             Bad { in_poll: place == 1, in_drop: false }.await;
         }
     })));
-    assert_eq!(panics(|| poll_once(&mut all)), "this future was told to panic");
+    assert_eq!(panics(|| poll_once(&mut all)), "this future panics on purpose");
     assert!(panics(|| poll_once(&mut all)).contains("drop them all"));
     drop(all);
     tally.assert_all_dropped(3);
@@ -369,40 +369,40 @@ fn a_panic_in_one_comes_out_and_breaks_the_rest() {
 
 #[test]
 fn a_panic_in_the_drop_of_a_loser_comes_out_when_all_were_dropped() {
-    let (tally, told) = (Tally::new(), Told::default());
+    let (tally, flag) = (Tally::new(), Flag::default());
     let runner = |place: usize| {
-        let (token, told) = (tally.token(), told.clone());
+        let (token, flag) = (tally.token(), flag.clone());
         async move {
             token.keep();
             match place {
-                2 => told.await,
+                2 => flag.await,
                 _ => Bad { in_poll: false, in_drop: place == 1 }.await,
             }
         }
     };
     let mut all = Box::pin(race_all((0..5).map(runner)));
     assert!(poll_once(&mut all).is_pending());
-    told.tell();
-    assert_eq!(panics(|| poll_once(&mut all)), "this drop was told to panic");
+    flag.set();
+    assert_eq!(panics(|| poll_once(&mut all)), "this drop panics on purpose");
     tally.assert_all_dropped(5);
     assert!(panics(|| poll_once(&mut all)).contains("polled after it is done"));
 }
 
 #[test]
 fn a_future_is_dropped_as_soon_as_it_has_ended() {
-    let (tally, told) = (Tally::new(), Told::many(2));
-    let mut all = pin!(join_all(told.iter().cloned().map(|told| {
+    let (tally, flags) = (Tally::new(), Flag::many(2));
+    let mut all = pin!(join_all(flags.iter().cloned().map(|flag| {
         let token = tally.token();
         async move {
-            told.await;
+            flag.await;
             drop(token);
         }
     })));
     assert!(poll_once(&mut all).is_pending());
-    told[1].tell();
+    flags[1].set();
     assert!(poll_once(&mut all).is_pending());
     assert_eq!(tally.dropped(), 1);
-    told[0].tell();
+    flags[0].set();
     assert!(once(all).is_ready());
     tally.assert_all_dropped(2);
 }

@@ -74,7 +74,7 @@ fn a_descriptor_becomes_readable_when_something_came() {
 
 /// Returns true if readiness that was cleared, and still holds, is reported again: `poll(2)` is
 /// level-triggered, the other backends are edge-triggered.
-fn tells_again() -> bool {
+fn is_level_triggered() -> bool {
     std::env::var("BLITZ_IO_BACKEND").is_ok_and(|name| name.eq_ignore_ascii_case("poll"))
 }
 
@@ -96,7 +96,7 @@ fn readiness_stays_until_it_is_cleared() {
             assert!(one.poll_read_ready(&mut cx).is_pending());
             two.write_all(b"b").unwrap();
             one.readable().await.unwrap().clear_ready();
-            if tells_again() {
+            if is_level_triggered() {
                 one.readable().await.unwrap().retain_ready();
             } else {
                 assert!(one.poll_read_ready(&mut cx).is_pending(), "cleared by hand");
@@ -120,7 +120,7 @@ fn one_kind_of_readiness_is_cleared_without_the_other() {
             guard.clear_ready_matching(Ready::READABLE);
             assert!(!guard.ready().is_readable() && guard.ready().is_writable());
             let mut cx = Context::from_waker(NOOP);
-            assert!(tells_again() || one.poll_read_ready_mut(&mut cx).is_pending());
+            assert!(is_level_triggered() || one.poll_read_ready_mut(&mut cx).is_pending());
             assert!(one.poll_write_ready_mut(&mut cx).is_ready());
         });
     }
@@ -248,7 +248,7 @@ struct Noted(OwnedFd, Arc<AtomicBool>);
 
 impl AsRawFd for Noted {
     fn as_raw_fd(&self) -> RawFd {
-        assert!(!self.1.load(Relaxed), "it is asked before it is dropped, not after");
+        assert!(!self.1.load(Relaxed), "it is called before it is dropped, not after");
         self.0.as_raw_fd()
     }
 }
@@ -343,7 +343,7 @@ fn readiness_that_is_not_cleared_stays() {
         drop(fd.readable().await.unwrap());
         fd.readable().await.unwrap().clear_ready();
         // The byte is there but no new edge has come. (`poll(2)` knows no edges.)
-        if !tells_again() {
+        if !is_level_triggered() {
             waiting(fd.readable()).still_waits();
         }
         b.write_all(b"y").unwrap();

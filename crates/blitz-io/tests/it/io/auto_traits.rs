@@ -11,12 +11,12 @@ use blitz_io::io::{
 };
 
 use crate::support::{
-    auto_traits::{Asked, OrNotSend, OrNotSync, OrNotUnpin},
+    auto_traits::{OrNotSend, OrNotSync, OrNotUnpin, Probe},
     manual_poll::now,
 };
 
-fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
-    Asked(PhantomData)
+fn result_of<T>(_: impl FnOnce() -> T) -> Probe<T> {
+    Probe(PhantomData)
 }
 
 fn some<T>() -> T {
@@ -25,9 +25,9 @@ fn some<T>() -> T {
 
 /// Returns one letter for each of `S`end, s`Y`nc and `U`npin that the type implements.
 macro_rules! letters {
-    ($asked:expr) => {{
-        let asked = $asked;
-        [(asked.is_send(), 'S'), (asked.is_sync(), 'Y'), (asked.is_unpin(), 'U')]
+    ($probe:expr) => {{
+        let probe = $probe;
+        [(probe.is_send(), 'S'), (probe.is_sync(), 'Y'), (probe.is_unpin(), 'U')]
             .map(|(has, letter)| if has { letter } else { '-' })
             .iter()
             .collect::<String>()
@@ -106,16 +106,16 @@ fn a_future_is_shared_only_if_its_source_is() {
 #[test]
 fn types_are_what_their_sources_are() {
     type Pinned = std::marker::PhantomPinned;
-    assert_eq!(letters!(Asked::<Take<Plain>>(PhantomData)), "SYU");
-    assert_eq!(letters!(Asked::<Take<Cell<u8>>>(PhantomData)), "S-U");
-    assert_eq!(letters!(Asked::<Take<Pinned>>(PhantomData)), "SY-");
-    assert_eq!(letters!(Asked::<Chain<Plain, Plain>>(PhantomData)), "SYU");
-    assert_eq!(letters!(Asked::<Chain<Plain, Pinned>>(PhantomData)), "SY-");
-    assert_eq!(letters!(Asked::<Chain<Pinned, *mut u8>>(PhantomData)), "---");
-    assert_eq!(letters!(Asked::<Lines<Plain>>(PhantomData)), "SYU");
-    assert_eq!(letters!(Asked::<Lines<Pinned>>(PhantomData)), "SY-");
-    assert_eq!(letters!(Asked::<Split<*mut u8>>(PhantomData)), "--U");
-    assert_eq!(letters!(Asked::<ReadBuf<'static>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Probe::<Take<Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Probe::<Take<Cell<u8>>>(PhantomData)), "S-U");
+    assert_eq!(letters!(Probe::<Take<Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Probe::<Chain<Plain, Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Probe::<Chain<Plain, Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Probe::<Chain<Pinned, *mut u8>>(PhantomData)), "---");
+    assert_eq!(letters!(Probe::<Lines<Plain>>(PhantomData)), "SYU");
+    assert_eq!(letters!(Probe::<Lines<Pinned>>(PhantomData)), "SY-");
+    assert_eq!(letters!(Probe::<Split<*mut u8>>(PhantomData)), "--U");
+    assert_eq!(letters!(Probe::<ReadBuf<'static>>(PhantomData)), "SYU");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_seek_counts_from_what_was_handed_out() {
 /// Records its seeks; every other poll of a seek is pending.
 #[derive(Default)]
 struct Seeker {
-    asked: Vec<SeekFrom>,
+    seeks: Vec<SeekFrom>,
     waits: bool,
     refuses: bool,
 }
@@ -120,7 +120,7 @@ impl AsyncSeek for Seeker {
         if std::mem::take(&mut self.refuses) {
             return Err(ErrorKind::InvalidInput.into());
         }
-        self.asked.push(position);
+        self.seeks.push(position);
         self.waits = true;
         Ok(())
     }
@@ -137,12 +137,12 @@ fn a_seek_too_far_back_for_one_step_takes_two() {
     assert_eq!(now(reader.read_u8()).unwrap(), b'a');
     reader.as_mut().start_seek(SeekFrom::Current(i64::MIN)).unwrap();
     assert!(reader.as_mut().poll_complete(&mut cx).is_pending());
-    assert_eq!(reader.get_ref().asked, [SeekFrom::Current(-2)]);
+    assert_eq!(reader.get_ref().seeks, [SeekFrom::Current(-2)]);
     assert_eq!(reader.buffer(), b"bc", "kept until the source has moved");
     assert!(reader.as_mut().poll_complete(&mut cx).is_pending());
     assert_eq!(reader.buffer(), b"");
     assert_eq!(ready(reader.as_mut().poll_complete(&mut cx)), 7);
-    assert_eq!(reader.get_ref().asked[1..], [SeekFrom::Current(i64::MIN)]);
+    assert_eq!(reader.get_ref().seeks[1..], [SeekFrom::Current(i64::MIN)]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_seek_that_is_refused_leaves_the_reader_as_it_was() {
     assert_eq!(error(reader.as_mut().poll_complete(&mut cx)), ErrorKind::InvalidInput);
     assert_eq!(reader.buffer(), b"bc");
     assert_eq!(ready(reader.as_mut().poll_complete(&mut cx)), 7, "no seek is left behind");
-    assert!(reader.get_ref().asked.is_empty());
+    assert!(reader.get_ref().seeks.is_empty());
 }
 
 #[test]

@@ -91,12 +91,12 @@ fn a_stream_gets_a_larger_buffer_and_one_that_waits_gives_it_back() {
     }
     let early = 1 + BEFORE / SMALL;
     assert!(
-        reader.rooms[..early].iter().all(|asked| *asked == SMALL),
+        reader.rooms[..early].iter().all(|bytes| *bytes == SMALL),
         "the peer may have read nothing"
     );
     // The first of these had grown, because reads were full and enough bytes were copied.
-    let asked = [LARGE, LARGE, LARGE, LARGE, LARGE, SMALL, SMALL];
-    assert_eq!(reader.rooms[early..], asked);
+    let wanted = [LARGE, LARGE, LARGE, LARGE, LARGE, SMALL, SMALL];
+    assert_eq!(reader.rooms[early..], wanted);
 }
 
 #[test]
@@ -209,19 +209,19 @@ fn an_end_is_passed_on_and_the_other_way_goes_on() {
             let (mut client, mut a) = duplex(8);
             let (mut b, mut server) = duplex(8);
             let proxy = blitz_io::spawn(async move { copy_bidirectional(&mut a, &mut b).await });
-            let asking = blitz_io::spawn(async move {
+            let requesting = blitz_io::spawn(async move {
                 client.write_all(&[1; 100]).await.unwrap();
                 client.shutdown().await.unwrap();
-                let mut answer = Vec::new();
-                client.read_to_end(&mut answer).await.unwrap();
-                answer
+                let mut reply = Vec::new();
+                client.read_to_end(&mut reply).await.unwrap();
+                reply
             });
-            let mut question = Vec::new();
-            server.read_to_end(&mut question).await.unwrap();
-            assert_eq!(question, [1; 100]);
+            let mut request = Vec::new();
+            server.read_to_end(&mut request).await.unwrap();
+            assert_eq!(request, [1; 100]);
             server.write_all(&[2; 50]).await.unwrap();
             drop(server);
-            assert_eq!(asking.await.unwrap(), [2; 50]);
+            assert_eq!(requesting.await.unwrap(), [2; 50]);
             assert_eq!(proxy.await.unwrap().unwrap(), (100, 50));
         });
     }

@@ -133,7 +133,7 @@ impl AsyncWrite for Pinned {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        panic!("this stream was told to panic");
+        panic!("this stream panics on purpose");
     }
 }
 

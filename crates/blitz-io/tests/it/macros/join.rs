@@ -1,6 +1,6 @@
 //! Tests `join!` and `try_join!`, which poll all futures in turns.
 //!
-//! A user who denies warnings gets none from the macros, which this file checks by doing so.
+//! A program that denies warnings gets none from the macros, which this file checks by doing so.
 #![deny(warnings)]
 
 use std::{

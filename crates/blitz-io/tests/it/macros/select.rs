@@ -1,6 +1,6 @@
 //! Tests `select!`: the first branch whose pattern matches wins, and the others are dropped.
 //!
-//! A user who denies warnings gets none from the macro, which this file checks by doing so.
+//! A program that denies warnings gets none from the macro, which this file checks by doing so.
 #![deny(warnings)]
 
 use std::{

@@ -154,20 +154,20 @@ fn writes_that_are_dropped_have_written_all_or_nothing_of_a_part() {
             server.read_to_end(&mut all).await.unwrap();
             all
         });
-        let mut told = Vec::new();
+        let mut written = Vec::new();
         let mut next = 0_u8;
-        while told.len() < 3_000_000 {
+        while written.len() < 3_000_000 {
             let part = vec![next; 100_000];
             match timeout(std::time::Duration::from_micros(1), client.write(&part)).await {
                 Ok(count) => {
-                    told.extend_from_slice(&part[..count.unwrap()]);
+                    written.extend_from_slice(&part[..count.unwrap()]);
                     next = next.wrapping_add(1);
                 }
                 Err(_) => blitz_io::task::yield_now().await,
             }
         }
         drop(client);
-        assert!(reading.await.unwrap() == told);
+        assert!(reading.await.unwrap() == written);
     });
 }
 

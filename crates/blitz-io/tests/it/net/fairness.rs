@@ -195,16 +195,16 @@ fn connections_that_are_always_ready_are_served_in_turns() {
                 client.write_all(&[7]).unwrap();
             }
             // The number of replies so far, and that number when each client sent its request.
-            let (mut answers, mut asked) = (0, vec![0; CONNECTIONS]);
+            let (mut replies, mut sent) = (0, vec![0; CONNECTIONS]);
             let mut longest = 0;
-            while answers < CONNECTIONS * ROUNDS {
-                for (client, asked) in clients.iter_mut().zip(&mut asked) {
+            while replies < CONNECTIONS * ROUNDS {
+                for (client, sent) in clients.iter_mut().zip(&mut sent) {
                     match client.read(&mut [0]) {
                         Ok(count) => {
                             assert_eq!(count, 1, "the server is there");
-                            answers += 1;
-                            longest = longest.max(answers - *asked);
-                            *asked = answers;
+                            replies += 1;
+                            longest = longest.max(replies - *sent);
+                            *sent = replies;
                             client.write_all(&[7]).unwrap();
                         }
                         Err(none) => assert_eq!(none.kind(), ErrorKind::WouldBlock),

@@ -141,15 +141,15 @@ fn an_event_is_dispatched_while_the_worker_of_the_last_one_is_stuck() {
     for _ in 0..10 {
         let ((mut calls, called), (mut frees, freed)) = (pair(), pair());
         let (is_stuck, stuck) = mpsc::channel();
-        let (is_told, told) = mpsc::channel();
+        let (is_done, done) = mpsc::channel();
         rt.spawn(async move {
             UnixStream::from_std(called).unwrap().read_u8().await.unwrap();
             is_stuck.send(()).unwrap();
-            told.recv().unwrap();
+            done.recv().unwrap();
         });
         let waits = rt.spawn(async move {
             UnixStream::from_std(freed).unwrap().read_u8().await.unwrap();
-            is_told.send(()).unwrap();
+            is_done.send(()).unwrap();
         });
         // Both tasks wait, and both workers sleep.
         watchdog::until(|| rt.metrics().worker_park_unpark_count(0) % 2 == 1);

@@ -290,7 +290,7 @@ fn a_leaked_read_harms_no_other_operation() {
             let (mut one, other) = sockets::tcp_pair().await;
             // Boxed, and the box is leaked as well.
             std::mem::forget(waiting(other.read_owned(counted(&dropped))));
-            one.write_all(b"into what nobody looks at").await.unwrap();
+            one.write_all(b"into a leaked buffer").await.unwrap();
             let (mut third, fourth) = sockets::tcp_pair().await;
             std::mem::forget(waiting(fourth.read_owned(counted(&dropped))));
             drop(fourth);

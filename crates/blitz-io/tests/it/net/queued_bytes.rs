@@ -33,9 +33,9 @@ const SIZE: usize = 64;
 /// Waits until the kernel has something to read, without the runtime.
 fn arrived(socket: &impl AsFd) {
     let fd = socket.as_fd().as_raw_fd();
-    let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: the array is one `pollfd`, which this function owns. A signal may interrupt the call.
-    watchdog::until(|| unsafe { libc::poll(&raw mut asked, 1, -1) } == 1);
+    watchdog::until(|| unsafe { libc::poll(&raw mut entry, 1, -1) } == 1);
 }
 
 /// Polls a future that has to wait, then runs `then`, which completes it.

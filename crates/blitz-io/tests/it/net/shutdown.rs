@@ -107,7 +107,7 @@ fn a_waiter_on_another_runtime_gets_an_error_at_the_end() {
     let _watch = watchdog::start();
     for rt in all_kinds_with_drivers() {
         let (client, mut server) = rt.block_on(sockets::tcp_pair());
-        let (waits, told) = mpsc::channel();
+        let (waits, waiting) = mpsc::channel();
         let thread = thread::spawn(move || {
             one_thread_with_drivers().block_on(async {
                 let mut buffer = [0; 4];
@@ -117,7 +117,7 @@ fn a_waiter_on_another_runtime_gets_an_error_at_the_end() {
                 reading.pin().await.map(drop)
             })
         });
-        told.recv().unwrap();
+        waiting.recv().unwrap();
         drop(rt);
         assert!(thread.join().unwrap().is_err());
         drop(client);

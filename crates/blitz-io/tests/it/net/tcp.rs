@@ -131,16 +131,16 @@ fn a_dropped_peer_is_the_end() {
 fn shutdown_ends_one_way_and_the_other_goes_on() {
     on_all_kinds(|| async {
         let (mut client, mut server) = tcp_pair().await;
-        client.write_all(b"question").await.unwrap();
+        client.write_all(b"request").await.unwrap();
         client.shutdown().await.unwrap();
-        let mut question = String::new();
-        server.read_to_string(&mut question).await.unwrap();
-        assert_eq!(question, "question");
-        server.write_all(b"answer").await.unwrap();
+        let mut request = String::new();
+        server.read_to_string(&mut request).await.unwrap();
+        assert_eq!(request, "request");
+        server.write_all(b"reply").await.unwrap();
         drop(server);
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.unwrap();
-        assert_eq!(answer, "answer");
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).await.unwrap();
+        assert_eq!(reply, "reply");
         client.shutdown().await.unwrap();
         let error = client.write_all(b"more").await.unwrap_err();
         // Windows has a number of its own for this error, which has no kind.

@@ -61,12 +61,12 @@ fn try_read_would_block_until_readable_reports_more() {
         for round in 0..20_u8 {
             // The kernel may report the same bytes twice, the second time after they were read; but
             // that must end.
-            let mut told_again = 0;
+            let mut repeats = 0;
             while once(server.readable()).is_ready() {
                 let none = server.try_read(&mut buffer).unwrap_err();
                 assert_eq!(none.kind(), ErrorKind::WouldBlock);
-                told_again += 1;
-                assert!(told_again < 3, "it does not wait");
+                repeats += 1;
+                assert!(repeats < 3, "it does not wait");
             }
             client.write_all(&[round; 3]).await.unwrap();
             loop {

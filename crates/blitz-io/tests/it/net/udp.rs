@@ -217,13 +217,13 @@ fn two_tasks_use_one_socket_at_once_without_a_lock() {
         });
         // One at a time, so that no datagram is dropped for lack of room.
         let receiving = a.clone();
-        let (told, mut turn) = blitz_io::sync::mpsc::channel(1);
+        let (received, mut turn) = blitz_io::sync::mpsc::channel(1);
         let receiver = blitz_io::spawn(async move {
             let mut buffer = [0; 8];
             for number in 0..200_u32 {
                 assert_eq!(receiving.recv(&mut buffer).await.unwrap(), 4);
                 assert_eq!(buffer[..4], number.to_be_bytes());
-                told.send(()).await.unwrap();
+                received.send(()).await.unwrap();
             }
         });
         for number in 0..200_u32 {

@@ -44,7 +44,7 @@ fn paths_are_addresses() {
         let unbound = UnixDatagram::unbound().unwrap();
         assert!(unbound.local_addr().unwrap().is_unnamed());
         unbound.connect(&b_path).unwrap();
-        unbound.send(b"who").await.unwrap();
+        unbound.send(b"hey").await.unwrap();
         let (count, from) = b.recv_from(&mut buffer).await.unwrap();
         assert!(count == 3 && from.is_unnamed());
     });

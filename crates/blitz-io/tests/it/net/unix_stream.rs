@@ -209,15 +209,15 @@ fn a_stream_at_a_path_connects_and_carries_bytes() {
         assert_eq!(client.peer_addr().unwrap().as_pathname(), Some(path.as_path()));
         assert_eq!(listener.local_addr().unwrap().as_pathname(), Some(path.as_path()));
 
-        client.write_all(b"question").await.unwrap();
+        client.write_all(b"request").await.unwrap();
         client.shutdown().await.unwrap();
-        let mut question = String::new();
-        server.read_to_string(&mut question).await.unwrap();
-        server.write_all(b"answer").await.unwrap();
+        let mut request = String::new();
+        server.read_to_string(&mut request).await.unwrap();
+        server.write_all(b"reply").await.unwrap();
         drop(server);
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.unwrap();
-        assert_eq!((question.as_str(), answer.as_str()), ("question", "answer"));
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).await.unwrap();
+        assert_eq!((request.as_str(), reply.as_str()), ("request", "reply"));
     });
 }
 

@@ -278,9 +278,8 @@ fn a_detached_panic_aborts_though_stderr_has_no_reader() {
     const NAME: &str = "parallel::hostile::a_detached_panic_aborts_though_stderr_has_no_reader";
     if child::role().is_some() {
         // With one thread, the join returns to its second half, and runs the job that is above it.
-        let unwound = catch_unwind(|| {
-            pool(1).install(|| join(|| spawn(|| panic!("nobody waits for me")), || ()))
-        });
+        let unwound =
+            catch_unwind(|| pool(1).install(|| join(|| spawn(|| panic!("on purpose")), || ())));
         panic!("the process goes on, unwound: {}", unwound.is_err());
     }
     let (reader, writer) = io::pipe().unwrap();

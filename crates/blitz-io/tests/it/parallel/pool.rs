@@ -163,7 +163,7 @@ fn a_detached_panic_without_a_handler_aborts() {
                 builder = builder.panic_handler(|_| resume_unwind(Box::new(())));
             }
             let pool = builder.build().unwrap();
-            pool.spawn(|| panic!("nobody waits for me"));
+            pool.spawn(|| panic!("on purpose"));
             // The process ends before this returns.
             Gate::new().block();
         }
@@ -278,7 +278,7 @@ fn spawned_jobs_are_pending_until_they_run() {
 }
 
 #[test]
-#[allow(deprecated, reason = "it is there for those who still use it")]
+#[allow(deprecated, reason = "kept for programs that still use it")]
 fn a_breadth_first_pool_runs_the_oldest_job_first() {
     let _watch = watchdog::start();
     let pool = ThreadPoolBuilder::new().num_threads(1).breadth_first().build().unwrap();

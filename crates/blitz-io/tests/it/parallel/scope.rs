@@ -26,11 +26,11 @@ fn a_scope_returns_what_its_body_returns_after_all_jobs() {
         scope.spawn(move |scope| divide(scope, ran, size / 2));
         scope.spawn(move |scope| divide(scope, ran, size / 2));
     }
-    let answer = scope(|scope| {
+    let output = scope(|scope| {
         divide(scope, &ran, 1024);
         42
     });
-    assert_eq!((answer, ran.into_inner()), (42, 1024));
+    assert_eq!((output, ran.into_inner()), (42, 1024));
 }
 
 #[test]

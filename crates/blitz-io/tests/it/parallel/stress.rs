@@ -99,7 +99,7 @@ fn rage(rounds: u64) {
     let kinds = [(1, false), (2, false), (3, false), (8, false), (2, true), (3, true)];
     for (threads, breadth_first) in kinds {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
-        #[allow(deprecated, reason = "it is there for those who still use it")]
+        #[allow(deprecated, reason = "kept for programs that still use it")]
         let builder = if breadth_first { builder.breadth_first() } else { builder };
         let (pool, count) = (builder.build().unwrap(), Count::default());
         for seed in 0..rounds {

@@ -132,7 +132,7 @@ fn a_panic_for_a_future_that_is_gone_ends_nothing() {
         move || {
             begun.open();
             gate.block();
-            panic!("nobody wants to know");
+            panic!("on purpose");
         }
     });
     begun.block();
@@ -281,11 +281,11 @@ fn a_closure_on_the_pool_may_block_on_the_runtime() {
     let _watch = watchdog::start();
     let runtime = workers_with_drivers(1);
     let handle = runtime.handle().clone();
-    let answer = runtime.block_on(parallel::run(move || {
+    let output = runtime.block_on(parallel::run(move || {
         assert!(Handle::try_current().is_err(), "it has left the runtime");
         handle.block_on(async { task::spawn(async { 6 }).await.unwrap() })
     }));
-    assert_eq!(answer, 6);
+    assert_eq!(output, 6);
 }
 
 /// Some tasks use joins, some await `run`, and some use neither, all at once.
@@ -349,9 +349,9 @@ fn a_dump_names_the_pool_that_a_task_waits_for() {
 fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
     let _watch = watchdog::start();
     let alone = pool(1);
-    let answer =
+    let output =
         alone.install(|| workers_with_drivers(1).block_on(async { parallel::run(|| 8).await }));
-    assert_eq!(answer, 8);
+    assert_eq!(output, 8);
     thread::spawn(|| {
         let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
         let pool = builder.build().unwrap();
@@ -372,19 +372,19 @@ fn a_thread_of_the_pool_may_wait_for_a_future_of_its_own_pool() {
 fn a_thread_of_the_pool_may_wait_for_a_future_that_came_from_outside() {
     let _watch = watchdog::start();
     let pool = pool(1);
-    let (begun, answer) = (Gate::new(), mpsc::channel());
+    let (begun, output) = (Gate::new(), mpsc::channel());
     let (runs, run) = mpsc::channel::<parallel::Run<u8>>();
     pool.spawn({
         let begun = begun.clone();
         move || {
             begun.open();
             let run = run.recv().unwrap();
-            answer.0.send(workers_with_drivers(1).block_on(run)).unwrap();
+            output.0.send(workers_with_drivers(1).block_on(run)).unwrap();
         }
     });
     begun.block();
     runs.send(pool.run(|| 4)).unwrap();
-    assert_eq!(answer.1.recv(), Ok(4));
+    assert_eq!(output.1.recv(), Ok(4));
 }
 
 /// If the thread ran another job, that job would call `block_on` inside of a `block_on`, and panic.
@@ -425,12 +425,12 @@ fn a_closure_that_its_own_pool_awaits_may_block_on_the_runtime() {
     let _watch = watchdog::start();
     let runtime = workers_with_drivers(1);
     let handle = runtime.handle().clone();
-    let answer = pool(1).install(|| {
+    let output = pool(1).install(|| {
         runtime.block_on(parallel::run(move || {
             handle.block_on(async { task::spawn(async { 6 }).await })
         }))
     });
-    assert_eq!(answer.unwrap(), 6);
+    assert_eq!(output.unwrap(), 6);
 }
 
 #[test]

@@ -111,9 +111,9 @@ fn workers_with(variables: &[(&str, &str)]) -> Result<usize, String> {
     let mut command = child::command(name, "counts workers");
     command.envs(variables.iter().copied());
     let text = child::succeed(&mut command);
-    let (_, answer) = text.split_once("<<").expect("an answer");
-    let (answer, _) = answer.split_once(">>").expect("an answer's end");
-    answer.parse().map_err(|_| answer.to_owned())
+    let (_, count) = text.split_once("<<").expect("a count");
+    let (count, _) = count.split_once(">>").expect("the count's end");
+    count.parse().map_err(|_| count.to_owned())
 }
 
 fn count_workers() {

@@ -73,9 +73,9 @@ fn with_a_thread_alive_the_work_waits_for_it() {
     without_threads(name, || {
         let rt = workers(1);
         let (inside, gate) = (Gate::new(), Gate::new());
-        let (told, wait) = (inside.clone(), gate.clone());
+        let (entered, wait) = (inside.clone(), gate.clone());
         let busy = rt.spawn_blocking(move || {
-            told.open();
+            entered.open();
             wait.block();
         });
         inside.block();

@@ -36,8 +36,8 @@ fn threads_have_the_name_they_were_given() {
 #[test]
 fn the_name_function_is_called_once_for_each_thread() {
     let _watch = watchdog::start();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let named = Arc::new(AtomicUsize::new(0));
+    let count = named.clone();
     let rt = Builder::new_multi_thread()
         .worker_threads(3)
         // Threads that replace a worker in a long poll are named by the runtime, so none may start.
@@ -48,7 +48,7 @@ fn the_name_function_is_called_once_for_each_thread() {
     let names: HashSet<String> = on_every_worker(&rt, thread_name).into_iter().collect();
     assert_eq!(names, HashSet::from(["mill-0", "mill-1", "mill-2"].map(str::to_owned)));
     drop(rt);
-    assert_eq!(asked.load(Relaxed), 3);
+    assert_eq!(named.load(Relaxed), 3);
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

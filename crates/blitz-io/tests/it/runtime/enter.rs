@@ -174,15 +174,15 @@ fn other_threads_are_in_no_runtime() {
 #[test]
 fn the_current_runtime_can_be_queried_while_a_thread_exits() {
     let _watch = watchdog::start();
-    struct AsksLast;
-    impl Drop for AsksLast {
+    struct QueriesLast;
+    impl Drop for QueriesLast {
         fn drop(&mut self) {
             let _ = Handle::try_current();
             assert!(catch_unwind(|| blitz_io::spawn(async {})).is_err());
             assert_eq!(blitz_io::task::try_id(), None);
         }
     }
-    thread_local!(static LAST: AsksLast = const { AsksLast });
+    thread_local!(static LAST: QueriesLast = const { QueriesLast });
     std::thread::spawn(|| {
         LAST.with(|_| ());
         let rt = workers(1);

@@ -73,7 +73,7 @@ fn a_stop_hook_may_drop_the_runtime() {
     let _watch = watchdog::start();
     for multi in [false, true] {
         let (slot, gone) = (Slot::default(), Gate::new());
-        let (found, told) = (slot.clone(), gone.clone());
+        let (found, dropped) = (slot.clone(), gone.clone());
         let mut builder =
             if multi { Builder::new_multi_thread() } else { Builder::new_current_thread() };
         let rt = builder
@@ -81,7 +81,7 @@ fn a_stop_hook_may_drop_the_runtime() {
             .thread_keep_alive(Duration::from_millis(1))
             .on_thread_stop(move || {
                 drop_from(&found);
-                told.open();
+                dropped.open();
             })
             .build()
             .unwrap();
@@ -100,7 +100,7 @@ fn a_start_hook_may_drop_the_runtime() {
     // Dropped by a worker, and by a blocking thread.
     for multi in [true, false] {
         let (slot, filled, gone) = (Slot::default(), Gate::new(), Gate::new());
-        let (found, wait, told) = (slot.clone(), filled.clone(), gone.clone());
+        let (found, wait, dropped) = (slot.clone(), filled.clone(), gone.clone());
         let mut builder =
             if multi { Builder::new_multi_thread() } else { Builder::new_current_thread() };
         let rt = builder
@@ -108,7 +108,7 @@ fn a_start_hook_may_drop_the_runtime() {
             .on_thread_start(move || {
                 wait.block();
                 drop_from(&found);
-                told.open();
+                dropped.open();
             })
             .build()
             .unwrap();
@@ -136,11 +136,11 @@ fn a_hook_that_blocks_in_place_may_drop_the_runtime() {
     let _watch = watchdog::start();
     for hook in 0..3 {
         let (slot, gone) = (Slot::default(), Gate::new());
-        let (found, told) = (slot.clone(), gone.clone());
+        let (found, dropped) = (slot.clone(), gone.clone());
         let visit = move || {
             if found.lock().unwrap().is_some() {
                 block_in_place(|| drop_from(&found));
-                told.open();
+                dropped.open();
             }
         };
         let mut builder = Builder::new_multi_thread();
@@ -210,9 +210,9 @@ fn a_thread_local_of_a_blocking_thread_may_drop_the_runtime_while_another_leaves
             .unwrap();
         let handle = rt.handle().clone();
         let (inside, go_on, gone) = (Gate::new(), Gate::new(), Gate::new());
-        let (told, wait) = (inside.clone(), go_on.clone());
+        let (entered, wait) = (inside.clone(), go_on.clone());
         let other = handle.spawn_blocking(move || {
-            told.open();
+            entered.open();
             wait.block();
         });
         inside.block();
@@ -315,9 +315,9 @@ fn a_runtime_that_a_panic_ends_may_be_dropped_by_a_task_that_blocks_in_place() {
     let rt = strict(2);
     let slot = Slot::default();
     let (found, inside, go_on) = (slot.clone(), Gate::new(), Gate::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let task = rt.spawn(async move {
-        told.open();
+        entered.open();
         wait.block();
         block_in_place(|| drop_from(&found));
         1
@@ -359,14 +359,14 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
         .build()
         .unwrap();
     let (inside, go_on) = (Gate::new(), Gate::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let runs = rt.spawn_blocking(move || {
-        told.open();
+        entered.open();
         wait.block();
         7
     });
     inside.block();
-    let (inside, told, wait) = (Gate::new(), Gate::new(), go_on.clone());
+    let (inside, filled, wait) = (Gate::new(), Gate::new(), go_on.clone());
     let open = inside.clone();
     let stays = rt.spawn(async move {
         open.open();
@@ -375,13 +375,13 @@ fn a_panic_that_ends_a_runtime_counts_no_blocking_work_as_tasks() {
     inside.block();
     let jobs = Arc::new(Mutex::new(Vec::new()));
     let put = jobs.clone();
-    let open = told.clone();
+    let open = filled.clone();
     let ends = rt.spawn(async move {
         put.lock().unwrap().extend((0..10).map(|_| task::spawn_blocking(|| ())));
         open.open();
         panic!("boom");
     });
-    told.block();
+    filled.block();
     let jobs = std::mem::take(&mut *jobs.lock().unwrap());
     // The worker whose task panicked counts the task after the handle reports its end.
     watchdog::until(|| ends.is_finished() && rt.metrics().num_alive_tasks() == 1);
@@ -459,11 +459,11 @@ fn a_destructor_that_blocks_in_place_lets_the_other_tasks_go_on() {
     for keep in [false, true] {
         let rt = workers(1);
         let (gate, done) = (Gate::new(), Gate::new());
-        let (open, told) = (gate.clone(), done.clone());
+        let (open, finish) = (gate.clone(), done.clone());
         let task = rt.spawn(async move {
             blitz_io::spawn(async move {
                 open.open();
-                told.open();
+                finish.open();
             });
             Blocks(gate)
         });
@@ -487,9 +487,9 @@ fn a_hook_at_the_end_of_a_thread_may_spawn_and_block() {
         .worker_threads(2)
         .on_thread_stop(move || {
             let handle = Handle::current();
-            let answer = handle.block_on(async { 7 });
-            let spawned = task::spawn_blocking(move || answer).blocking_join();
-            let also = blitz_io::spawn(async move { answer }).blocking_join();
+            let value = handle.block_on(async { 7 });
+            let spawned = task::spawn_blocking(move || value).blocking_join();
+            let also = blitz_io::spawn(async move { value }).blocking_join();
             assert_eq!(block_in_place(|| 1), 1);
             let mut seen = seen.lock().unwrap();
             seen.push(spawned.map_err(|error| error.is_cancelled()));
@@ -504,7 +504,7 @@ fn a_hook_at_the_end_of_a_thread_may_spawn_and_block() {
     // jobs.
     let log = log.lock().unwrap();
     assert!(log.len() >= 6 && log.len().is_multiple_of(2), "{log:?}");
-    assert!(log.iter().all(|answer| matches!(answer, Err(true) | Ok(7))), "{log:?}");
+    assert!(log.iter().all(|result| matches!(result, Err(true) | Ok(7))), "{log:?}");
 }
 
 #[test]

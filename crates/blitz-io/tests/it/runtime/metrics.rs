@@ -461,8 +461,8 @@ fn stolen_tasks_are_counted() {
     rt.block_on(rt.spawn(async {
         // This worker stays here until the other worker runs the task that this one spawns.
         let inside = Gate::new();
-        let told = inside.clone();
-        let task = blitz_io::spawn(async move { told.open() });
+        let entered = inside.clone();
+        let task = blitz_io::spawn(async move { entered.open() });
         inside.block();
         task.await.unwrap();
     }))

@@ -28,12 +28,12 @@ fn a_name_function_that_panics_is_reported_and_leaves_nothing_behind() {
     let _watch = watchdog::start();
     let started = Arc::new(AtomicUsize::new(0));
     let stopped = Arc::new(AtomicUsize::new(0));
-    let (starts, stops, asked) = (started.clone(), stopped.clone(), AtomicUsize::new(0));
+    let (starts, stops, named) = (started.clone(), stopped.clone(), AtomicUsize::new(0));
     let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         Builder::new_multi_thread()
             .worker_threads(3)
             .thread_name_fn(move || {
-                assert_eq!(asked.fetch_add(1, Relaxed), 0, "no second name");
+                assert_eq!(named.fetch_add(1, Relaxed), 0, "no second name");
                 "only".to_owned()
             })
             .on_thread_start(move || {

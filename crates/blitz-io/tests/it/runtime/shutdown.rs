@@ -72,9 +72,9 @@ fn a_drop_waits_for_the_poll_that_a_worker_is_in() {
     let _watch = watchdog::start();
     let rt = workers(1);
     let (inside, go_on, tally) = (Gate::new(), Gate::new(), Tally::new());
-    let (told, wait, token) = (inside.clone(), go_on.clone(), tally.token());
+    let (entered, wait, token) = (inside.clone(), go_on.clone(), tally.token());
     rt.spawn(async move {
-        told.open();
+        entered.open();
         wait.block();
         hold(token).await;
     });
@@ -252,9 +252,9 @@ fn shutdown_timeout_returns_in_time_and_the_stuck_worker_ends_later() {
     let _watch = watchdog::start();
     let (rt, threads) = workers_and_threads(2);
     let (inside, go_on, tally) = (Gate::new(), Gate::new(), Tally::new());
-    let (told, wait, token) = (inside.clone(), go_on.clone(), tally.token());
+    let (entered, wait, token) = (inside.clone(), go_on.clone(), tally.token());
     let task = rt.spawn(async move {
-        told.open();
+        entered.open();
         wait.block();
         hold(token).await;
     });
@@ -406,7 +406,7 @@ fn drops_of_tasks_find_their_runtime() {
         let id = rt.handle().id();
         let (begin, begun) = blitz_io::sync::oneshot::channel();
         rt.spawn(async move {
-            let _asks = OnDrop::new(move || {
+            let _queries = OnDrop::new(move || {
                 sender.send(Handle::try_current().map(|handle| handle.id()).ok()).unwrap();
             });
             begin.send(()).unwrap();

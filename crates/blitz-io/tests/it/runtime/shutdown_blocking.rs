@@ -32,9 +32,9 @@ fn one_at_a_time() -> Runtime {
 /// Spawns a closure that has started and waits at the second gate.
 fn started(rt: &Runtime) -> (JoinHandle<()>, Arc<Gate>) {
     let (inside, go_on) = (Gate::new(), Gate::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let handle = rt.spawn_blocking(move || {
-        told.open();
+        entered.open();
         wait.block();
     });
     inside.block();
@@ -66,10 +66,10 @@ fn a_drop_waits_for_what_runs_and_for_what_is_queued() {
     let from_a_task =
         rt.block_on(rt.spawn(async { task::spawn_blocking(move || token.keep()) })).unwrap();
     let over = Arc::new(AtomicBool::new(false));
-    let told = over.clone();
+    let ended = over.clone();
     let dropper = thread::spawn(move || {
         drop(rt);
-        told.store(true, Relaxed);
+        ended.store(true, Relaxed);
     });
     assert!(!over.load(Relaxed), "the drop did not wait");
     go_on.open();
@@ -250,7 +250,7 @@ fn a_shutdown_that_waits_names_the_jobs() {
     let _watch = watchdog::start();
     if child::role().is_none() {
         let name = "runtime::shutdown_blocking::a_shutdown_that_waits_names_the_jobs";
-        let output = child::answer_each(&mut child::command(name, "waits"), "has run for");
+        let output = child::confirm_each(&mut child::command(name, "waits"), "has run for");
         let text = child::has_succeeded(&output.unwrap());
         let reports: Vec<&str> = text.lines().filter(|line| line.contains("blitz-io:")).collect();
         assert_eq!(reports.len(), 1, "{text}");
@@ -273,8 +273,8 @@ fn a_shutdown_that_waits_names_the_jobs() {
     println!("the id is {}", one.id());
     // Releases the jobs only when both were reported.
     let opener = thread::spawn(move || {
-        child::until_answered();
-        child::until_answered();
+        child::until_confirmed();
+        child::until_confirmed();
         go_on.open();
         go_on_too.open();
     });

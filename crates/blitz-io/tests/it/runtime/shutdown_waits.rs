@@ -107,13 +107,13 @@ fn accept() -> String {
 }
 
 fn assert_gets(rt: Runtime, how: How, wait: Wait, expected: &[&str], in_place: bool) {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     spawn_dropping(&rt, move || {
         let got = if in_place { task::block_in_place(wait) } else { wait() };
-        tell.send(got).unwrap();
+        sender.send(got).unwrap();
     });
     how.end(rt);
-    let got = told.recv().unwrap();
+    let got = receiver.recv().unwrap();
     assert!(expected.contains(&&*got), "{how:?}: {got}, not {expected:?}");
 }
 
@@ -381,13 +381,13 @@ fn a_runtime_ends_from_inside_of_a_task_of_another() {
     for how in ALL {
         for outer in multi_thread() {
             for inner in multi_thread() {
-                let (tell, told) = mpsc::channel();
+                let (sender, receiver) = mpsc::channel();
                 spawn_dropping(&inner, move || {
-                    tell.send(task::block_in_place(spawned_task)).unwrap();
+                    sender.send(task::block_in_place(spawned_task)).unwrap();
                 });
                 let task = outer.spawn(async move { task::block_in_place(|| how.end(inner)) });
                 outer.block_on(task).unwrap();
-                assert_eq!(told.recv().unwrap(), "cancelled true");
+                assert_eq!(receiver.recv().unwrap(), "cancelled true");
             }
         }
     }

@@ -120,8 +120,8 @@ fn a_lazy_start_starts_no_thread_before_the_first_spawn() {
         return;
     }
     let before = child::threads();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let named = Arc::new(AtomicUsize::new(0));
+    let count = named.clone();
     let mut builder = Builder::new_multi_thread();
     // The monitor's thread would be counted as well.
     builder.preemption(Preemption::disabled());
@@ -132,9 +132,9 @@ fn a_lazy_start_starts_no_thread_before_the_first_spawn() {
     let rt = builder.lazy_start().build().unwrap();
     rt.block_on(async {});
     let _entered = rt.enter();
-    assert_eq!((child::threads(), asked.load(Relaxed)), (before, 0));
+    assert_eq!((child::threads(), named.load(Relaxed)), (before, 0));
     rt.block_on(rt.spawn(async {})).unwrap();
-    assert!(asked.load(Relaxed) >= 1);
+    assert!(named.load(Relaxed) >= 1);
     // All workers start, not only the first.
     assert_eq!(crate::support::runtimes::on_every_worker(&rt, || ()).len(), 3);
     assert_eq!(child::threads(), before + 3);

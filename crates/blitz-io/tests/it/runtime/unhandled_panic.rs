@@ -159,20 +159,20 @@ fn all_threads_in_block_on_panic() {
     let _watch = watchdog::start();
     for rt in strict() {
         let rt = Arc::new(rt);
-        let (tell, hear) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let threads: Vec<_> = (0..4)
             .map(|n| {
-                let (rt, tell) = (rt.clone(), tell.clone());
+                let (rt, sender) = (rt.clone(), sender.clone());
                 std::thread::spawn(move || {
                     let waits = async {
-                        tell.send(()).unwrap();
+                        sender.send(()).unwrap();
                         pending::<()>().await;
                     };
                     if n % 2 == 0 { rt.block_on(waits) } else { rt.handle().block_on(waits) }
                 })
             })
             .collect();
-        (0..4).for_each(|_| hear.recv().unwrap());
+        (0..4).for_each(|_| receiver.recv().unwrap());
         rt.spawn(async { boom() });
         // On a current-thread runtime the task runs once a thread drives it.
         for thread in threads {

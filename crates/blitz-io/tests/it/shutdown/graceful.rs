@@ -32,8 +32,8 @@ fn a_drain_notifies_all_tasks_and_waits_for_them() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
         for _ in 0..100 {
             let token = tally.token();
-            let task = async move |told: blitz_io::sync::CancellationToken| {
-                told.cancelled().await;
+            let task = async move |stop: blitz_io::sync::CancellationToken| {
+                stop.cancelled().await;
                 task::yield_now().await;
                 token.keep();
             };
@@ -205,11 +205,11 @@ fn a_member_may_spawn_while_it_drains_and_that_is_waited_for() {
         let (shutdown, tally) = (Shutdown::new(), Tally::new());
         let (inner, token) = (shutdown.clone(), tally.token());
         let _inside = rt.enter();
-        shutdown.spawn_with(async move |told| {
-            told.cancelled().await;
+        shutdown.spawn_with(async move |stop| {
+            stop.cancelled().await;
             inner.clone().spawn(async move {
                 task::yield_now().await;
-                assert!(inner.token().is_cancelled(), "it is told, from the beginning");
+                assert!(inner.token().is_cancelled(), "it is cancelled from the beginning");
                 inner.spawn(async move {
                     task::yield_now().await;
                     token.keep();
@@ -381,10 +381,10 @@ fn a_stuck_task_is_named_and_does_not_hold_up_the_drain() {
     // The task blocks a thread for good, so the runtime must have another one.
     let rt = crate::support::runtimes::all_kinds_with_drivers().pop().unwrap();
     let (shutdown, inside, go_on) = (Shutdown::new(), Gate::new(), Gate::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let stuck = shutdown.spawn_on(
         async move {
-            told.open();
+            entered.open();
             wait.block();
         },
         rt.handle(),
@@ -409,10 +409,10 @@ fn blocking_work_is_waited_for_and_cannot_be_aborted() {
     let _watch = watchdog::start();
     for rt in all_kinds_with_drivers() {
         let (shutdown, inside, go_on) = (Shutdown::new(), Gate::new(), Gate::new());
-        let (told, wait) = (inside.clone(), go_on.clone());
+        let (entered, wait) = (inside.clone(), go_on.clone());
         let work = rt.block_on(async {
             shutdown.spawn_blocking(move || {
-                told.open();
+                entered.open();
                 wait.block();
                 5
             })
@@ -432,10 +432,10 @@ fn a_panic_is_an_end() {
     let _watch = watchdog::start();
     for rt in all_kinds_with_drivers() {
         let shutdown = Shutdown::new();
-        let told = shutdown.token();
+        let stop = shutdown.token();
         let panics = shutdown.spawn_on(
             async move {
-                told.cancelled().await;
+                stop.cancelled().await;
                 std::panic::resume_unwind(Box::new("quietly"));
             },
             rt.handle(),
@@ -468,7 +468,7 @@ fn a_drain_that_is_dropped_can_be_made_again() {
         rt.block_on(async {
             assert!(poll_once(&mut Box::pin(shutdown.drain(LONG))).is_pending());
         });
-        assert!(shutdown.has_begun() && shutdown.len() == 1, "told, and not aborted");
+        assert!(shutdown.has_begun() && shutdown.len() == 1, "cancelled, and not aborted");
         gate.open();
         let (one, two) =
             rt.block_on(async { blitz_io::join!(shutdown.drain(LONG), shutdown.drain(LONG)) });
@@ -502,10 +502,10 @@ fn tasks_of_a_local_set_are_members_too() {
     let shutdown = Shutdown::new();
     let report = rt.block_on(task::LocalSet::new().run_until(async {
         let here = std::rc::Rc::new(());
-        let told = shutdown.token();
+        let stop = shutdown.token();
         let kept = here.clone();
         shutdown.spawn_local(async move {
-            told.cancelled().await;
+            stop.cancelled().await;
             drop(kept);
         });
         shutdown.spawn_local(pending::<()>());

@@ -30,15 +30,15 @@ use crate::support::{
 
 /// A stream with scripted items: `None` is `Pending`, which wakes the task at once.
 struct Script<T> {
-    answers: std::vec::IntoIter<Option<T>>,
+    polls: std::vec::IntoIter<Option<T>>,
     /// The number of polls after the end.
     late: Rc<Cell<usize>>,
 }
 
 /// Returns a stream of all items, with a pending poll before each.
 fn with_pauses<T>(items: impl IntoIterator<Item = T>) -> Script<T> {
-    let answers: Vec<_> = items.into_iter().flat_map(|item| [None, Some(item)]).collect();
-    Script { answers: answers.into_iter(), late: Rc::default() }
+    let polls: Vec<_> = items.into_iter().flat_map(|item| [None, Some(item)]).collect();
+    Script { polls: polls.into_iter(), late: Rc::default() }
 }
 
 impl<T> Unpin for Script<T> {}
@@ -47,7 +47,7 @@ impl<T> Stream for Script<T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        match self.answers.next() {
+        match self.polls.next() {
             Some(Some(item)) => Poll::Ready(Some(item)),
             Some(None) => {
                 cx.waker().wake_by_ref();
@@ -162,7 +162,7 @@ fn fused_streams_do_not_poll_their_source_after_the_end() {
             for _ in 0..3 {
                 assert_eq!(stream.next().await, None, "case {at}");
             }
-            assert_eq!(late.get(), 1, "case {at} asked after the end");
+            assert_eq!(late.get(), 1, "case {at} polls after the end");
         });
     }
 }
@@ -233,7 +233,7 @@ fn a_merge_ends_after_both() {
 }
 
 /// Asserts that another task of the same thread runs while a stream is polled without an end.
-fn lets_others_run(asks: impl Future<Output = ()> + Send + 'static) {
+fn lets_others_run(endless: impl Future<Output = ()> + Send + 'static) {
     let rt = all_kinds_with_drivers().remove(0);
     let others = Arc::new(AtomicUsize::new(0));
     let counted = others.clone();
@@ -243,7 +243,7 @@ fn lets_others_run(asks: impl Future<Output = ()> + Send + 'static) {
             task::yield_now().await;
         }
     });
-    let hog = rt.spawn(asks);
+    let hog = rt.spawn(endless);
     rt.block_on(async {
         while others.load(Relaxed) < 100 {
             task::yield_now().await;
@@ -546,13 +546,13 @@ fn streams_are_sent_to_other_threads() {
     let rt = workers(2);
     let _inside = rt.enter();
     let done = Arc::new(AtomicBool::new(false));
-    let told = done.clone();
+    let finished = done.clone();
     let stream =
         stream::iter(0..100).filter(|n| n % 2 == 0).merge(stream::once(1)).then(async |n| n);
     is_send(&stream);
     let task = rt.spawn(async move {
         let sum = stream.fold(0, |sum, n| sum + n).await;
-        told.store(true, Relaxed);
+        finished.store(true, Relaxed);
         sum
     });
     assert_eq!(rt.block_on(task).unwrap(), 2451);

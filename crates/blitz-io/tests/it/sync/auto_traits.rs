@@ -26,19 +26,19 @@ use std::{
 use blitz_io::sync::*;
 
 use crate::support::auto_traits::{
-    Asked, OrNotRefUnwindSafe, OrNotSend, OrNotSync, OrNotUnpin, OrNotUnwindSafe,
+    OrNotRefUnwindSafe, OrNotSend, OrNotSync, OrNotUnpin, OrNotUnwindSafe, Probe,
 };
 
-/// Returns the letters of an [`Asked`].
+/// Returns the letters of a [`Probe`].
 macro_rules! letters {
-    ($asked:expr) => {{
-        let asked = $asked;
+    ($probe:expr) => {{
+        let probe = $probe;
         [
-            (asked.is_send(), 'S'),
-            (asked.is_sync(), 'Y'),
-            (asked.is_unpin(), 'U'),
-            (asked.is_unwind_safe(), 'W'),
-            (asked.is_ref_unwind_safe(), 'R'),
+            (probe.is_send(), 'S'),
+            (probe.is_sync(), 'Y'),
+            (probe.is_unpin(), 'U'),
+            (probe.is_unwind_safe(), 'W'),
+            (probe.is_ref_unwind_safe(), 'R'),
         ]
         .map(|(has, letter)| if has { letter } else { '-' })
         .iter()
@@ -47,8 +47,8 @@ macro_rules! letters {
 }
 
 /// Returns the type of a closure's result. The closure is never called; only its type matters.
-fn result_of<T>(_: impl FnOnce() -> T) -> Asked<T> {
-    Asked(PhantomData)
+fn result_of<T>(_: impl FnOnce() -> T) -> Probe<T> {
+    Probe(PhantomData)
 }
 
 /// Provides a value of any type for such closures.
@@ -94,27 +94,27 @@ fn fits(found: &str, wanted: &str) -> bool {
 /// Expands to the cells of a row: the expression with each column's `T`. `T` is a type alias,
 /// because a macro's argument sees items, and does not see the macro's own `let`.
 macro_rules! columns {
-    ($asked:expr) => {
+    ($probe:expr) => {
         vec![
             {
                 type T = u8;
-                letters!($asked)
+                letters!($probe)
             },
             {
                 type T = Cell<u8>;
-                letters!($asked)
+                letters!($probe)
             },
             {
                 type T = StdGuard<'static, u8>;
-                letters!($asked)
+                letters!($probe)
             },
             {
                 type T = Rc<u8>;
-                letters!($asked)
+                letters!($probe)
             },
             {
                 type T = *mut u8;
-                letters!($asked)
+                letters!($probe)
             },
         ]
     };
@@ -125,7 +125,7 @@ macro_rules! types_with {
     ($($type:ty => [$($wanted:literal),+];)+) => {
         compare(&[$((
             stringify!($type),
-            columns!(Asked::<$type>(PhantomData)),
+            columns!(Probe::<$type>(PhantomData)),
             &[$($wanted),+],
         )),+])
     };
@@ -135,7 +135,7 @@ macro_rules! types {
     ($($type:ty => $wanted:literal;)+) => {
         compare(&[$((
             stringify!($type),
-            vec![letters!(Asked::<$type>(PhantomData))],
+            vec![letters!(Probe::<$type>(PhantomData))],
             &[$wanted],
         )),+])
     };

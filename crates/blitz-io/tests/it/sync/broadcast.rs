@@ -217,7 +217,7 @@ fn a_message_that_every_receiver_has_seen_is_gone() {
     let mut two = tx.subscribe();
     assert!(tx.send(Cloned::new(&tally, &clones)).is_ok());
     drop(one.try_recv().map_err(drop));
-    assert_eq!(tally.dropped() + 1, tally.made(), "the second receiver may still ask");
+    assert_eq!(tally.dropped() + 1, tally.made(), "the second receiver may still read");
     drop(two.try_recv().map_err(drop));
     assert_eq!(tally.dropped(), tally.made());
 }

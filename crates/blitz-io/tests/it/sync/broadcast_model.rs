@@ -41,7 +41,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// The expected result of a receive.
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum Received {
     Message(u64),
     Missed(u64),
     Nothing,
@@ -58,23 +58,23 @@ struct Run {
 
 impl Run {
     /// Returns the expected result of the receiver at this index, and its position after that.
-    fn expected(&self, at: usize) -> (Answer, u64) {
+    fn expected(&self, at: usize) -> (Received, u64) {
         let next = self.receivers[at].1;
         let oldest = self.sent.saturating_sub(self.room);
         if next < oldest {
-            (Answer::Missed(oldest - next), oldest)
+            (Received::Missed(oldest - next), oldest)
         } else if next < self.sent {
-            (Answer::Message(next), next + 1)
+            (Received::Message(next), next + 1)
         } else if self.senders.is_empty() {
-            (Answer::End, next)
+            (Received::End, next)
         } else {
-            (Answer::Nothing, next)
+            (Received::Nothing, next)
         }
     }
 
-    fn check(&mut self, at: usize, answer: Answer) {
+    fn check(&mut self, at: usize, received: Received) {
         let (expected, next) = self.expected(at);
-        assert_eq!(answer, expected);
+        assert_eq!(received, expected);
         self.receivers[at].1 = next;
     }
 
@@ -94,23 +94,23 @@ impl Run {
             }
             Op::TryRecv(at) if !self.receivers.is_empty() => {
                 let at = at % self.receivers.len();
-                let answer = match self.receivers[at].0.try_recv() {
-                    Ok(message) => Answer::Message(message),
-                    Err(TryRecvError::Lagged(count)) => Answer::Missed(count),
-                    Err(TryRecvError::Empty) => Answer::Nothing,
-                    Err(TryRecvError::Closed) => Answer::End,
+                let received = match self.receivers[at].0.try_recv() {
+                    Ok(message) => Received::Message(message),
+                    Err(TryRecvError::Lagged(count)) => Received::Missed(count),
+                    Err(TryRecvError::Empty) => Received::Nothing,
+                    Err(TryRecvError::Closed) => Received::End,
                 };
-                self.check(at, answer);
+                self.check(at, received);
             }
             Op::Recv(at) if !self.receivers.is_empty() => {
                 let at = at % self.receivers.len();
-                let answer = match once(self.receivers[at].0.recv()) {
-                    Poll::Ready(Ok(message)) => Answer::Message(message),
-                    Poll::Ready(Err(RecvError::Lagged(count))) => Answer::Missed(count),
-                    Poll::Ready(Err(RecvError::Closed)) => Answer::End,
-                    Poll::Pending => Answer::Nothing,
+                let received = match once(self.receivers[at].0.recv()) {
+                    Poll::Ready(Ok(message)) => Received::Message(message),
+                    Poll::Ready(Err(RecvError::Lagged(count))) => Received::Missed(count),
+                    Poll::Ready(Err(RecvError::Closed)) => Received::End,
+                    Poll::Pending => Received::Nothing,
                 };
-                self.check(at, answer);
+                self.check(at, received);
             }
             Op::Subscribe => {
                 if let Some(tx) = self.senders.last() {

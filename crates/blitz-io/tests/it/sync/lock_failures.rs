@@ -551,7 +551,7 @@ mod held {
         watchdog::until(|| {
             let dump = rt.handle().dump_now();
             text = dump.to_string();
-            let told = |waits: task::Id, line: u32, holds: task::Id, held_line: u32| {
+            let is_reported = |waits: task::Id, line: u32, holds: task::Id, held_line: u32| {
                 let Some(found) = dump.tasks().iter().find(|found| found.id() == waits) else {
                     return false;
                 };
@@ -563,12 +563,12 @@ mod held {
                 }
                 assert_eq!((holder.task(), holder.location().line()), (Some(holds), held_line));
                 assert!(holder.location().file().ends_with("lock_failures.rs"));
-                let asked = found.trace().lock_requested_at().expect("it waits");
-                assert_eq!(asked.line(), line);
+                let requested = found.trace().lock_requested_at().expect("it waits");
+                assert_eq!(requested.line(), line);
                 true
             };
-            told(first.id(), first_line + 2, second.id(), second_line)
-                && told(second.id(), second_line + 2, first.id(), first_line)
+            is_reported(first.id(), first_line + 2, second.id(), second_line)
+                && is_reported(second.id(), second_line + 2, first.id(), first_line)
         });
         let says = format!("held by task {}, at {}", second.id(), file!());
         assert!(text.contains(&says), "{text}");

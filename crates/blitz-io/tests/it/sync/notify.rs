@@ -340,7 +340,7 @@ fn a_waker_may_notify_one_while_all_are_notified() {
     notify.notify_waiters();
     assert_eq!((calling.count(), calls.count()), (1, MANY));
     assert!(waiting.iter_mut().all(|waiting| poll_once(waiting).is_ready()));
-    assert!(has_permit(&notify), "it went to one who was notified anyway");
+    assert!(has_permit(&notify), "it went to a waiter that was notified anyway");
 }
 
 #[test]

@@ -94,14 +94,14 @@ fn a_drop_that_panics_happens_once() {
     impl Drop for Bad {
         fn drop(&mut self) {
             self.0.fetch_add(1, Relaxed);
-            panic!("this drop was told to panic");
+            panic!("this drop panics on purpose");
         }
     }
     let drops = Arc::new(AtomicUsize::new(0));
     let cell = OnceCell::from(Bad(drops.clone()));
-    assert!(panic_of(|| drop(cell)).message.contains("told to panic"));
+    assert!(panic_of(|| drop(cell)).message.contains("on purpose"));
     let cell = SetOnce::from(Bad(drops.clone()));
-    assert!(panic_of(|| drop(cell)).message.contains("told to panic"));
+    assert!(panic_of(|| drop(cell)).message.contains("on purpose"));
     assert_eq!(drops.load(Relaxed), 2);
 }
 
@@ -111,18 +111,18 @@ fn an_initialiser_that_is_dropped_or_panics_or_fails_leaves_the_cell_empty() {
     let cell = OnceCell::<Token>::new();
     {
         let held = tally.token();
-        let mut asked = Box::pin(cell.get_or_init(async || {
+        let mut attempt = Box::pin(cell.get_or_init(async || {
             held.keep();
             pending().await
         }));
-        assert!(poll_once(&mut asked).is_pending());
+        assert!(poll_once(&mut attempt).is_pending());
         let refused = cell.set(tally.token());
         assert!(matches!(refused, Err(SetError::InitializingError(_))));
     }
-    let panics = || -> std::future::Ready<Token> { panic!("this initialiser was told to panic") };
-    assert!(panic_of(|| now(cell.get_or_init(panics))).message.contains("told to panic"));
-    let polled_panics = async || panic!("this future was told to panic");
-    assert!(panic_of(|| now(cell.get_or_init(polled_panics))).message.contains("told to panic"));
+    let panics = || -> std::future::Ready<Token> { panic!("this initialiser panics on purpose") };
+    assert!(panic_of(|| now(cell.get_or_init(panics))).message.contains("on purpose"));
+    let polled_panics = async || panic!("this future panics on purpose");
+    assert!(panic_of(|| now(cell.get_or_init(polled_panics))).message.contains("on purpose"));
     assert_eq!(now(cell.get_or_try_init(async || Err("no"))).err(), Some("no"));
     assert!(cell.set(tally.token()).is_ok());
     drop(cell);
@@ -229,26 +229,26 @@ fn one_initialiser_of_many_wins() {
                         blitz_io::task::yield_now().await;
                         if number % 2 == 0 { Err(number) } else { Ok((number, tally.token())) }
                     };
-                    let mut asked = pin!(cell.get_or_try_init(make));
+                    let mut attempt = pin!(cell.get_or_try_init(make));
                     if number % 4 == 3 {
                         // Polled once, and dropped in whatever state it is.
                         let _ =
-                            std::future::poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx))).await;
+                            std::future::poll_fn(|cx| Poll::Ready(attempt.as_mut().poll(cx))).await;
                         return None;
                     }
-                    asked.await.ok().map(|(winner, token)| {
+                    attempt.await.ok().map(|(winner, token)| {
                         token.keep();
                         *winner
                     })
                 })
             })
             .collect();
-        let mut answers = Vec::new();
+        let mut values = Vec::new();
         for task in tasks {
-            answers.extend(rt.block_on(task).unwrap());
+            values.extend(rt.block_on(task).unwrap());
         }
         let winner = cell.get().expect("some do not give up").0;
-        assert!(!answers.is_empty() && answers.iter().all(|answer| *answer == winner));
+        assert!(!values.is_empty() && values.iter().all(|value| *value == winner));
         drop(cell);
         tally.assert_all_dropped(1);
     }
@@ -275,12 +275,12 @@ fn a_value_is_set_once() {
 fn get_or_init_runs_the_first_initialiser_only() {
     let cell = OnceCell::new();
     assert_eq!(*now(cell.get_or_init(|| ready(1))), 1);
-    let asked = Cell::new(false);
+    let called = Cell::new(false);
     let value = now(cell.get_or_init(|| {
-        asked.set(true);
+        called.set(true);
         ready(2)
     }));
-    assert_eq!((*value, asked.get()), (1, false));
+    assert_eq!((*value, called.get()), (1, false));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn waiters_get_the_value_of_the_initialiser() {
     let (cell, notify) = (OnceCell::new(), Notify::new());
     let mut first = waiting(cell.get_or_init(|| after(&notify, 1)));
     let mut second = waiting(cell.get_or_init(|| ready(2)));
-    let mut third = waiting(cell.get_or_try_init(|| ready(Err::<u8, _>("not asked"))));
+    let mut third = waiting(cell.get_or_try_init(|| ready(Err::<u8, _>("not run"))));
     notify.notify_one();
     second.still_waits();
     assert_eq!(*first.woken_and_ready(), 1);
@@ -459,9 +459,9 @@ fn tasks_on_many_threads_initialise_once() {
                 })
             })
             .collect();
-        let mut answers = tasks.into_iter().map(|task| rt.block_on(task).unwrap());
-        let first = answers.next().unwrap();
-        assert!(answers.all(|answer| answer == first));
+        let mut values = tasks.into_iter().map(|task| rt.block_on(task).unwrap());
+        let first = values.next().unwrap();
+        assert!(values.all(|value| value == first));
         assert_eq!(runs.load(Relaxed), 1);
     }
 }
@@ -559,9 +559,9 @@ fn one_of_many_threads_sets_and_all_see_its_value() {
                 })
             })
             .collect();
-        let mut answers = tasks.into_iter().map(|task| rt.block_on(task).unwrap());
-        let first = answers.next().unwrap();
-        assert!(answers.all(|answer| answer == first));
+        let mut values = tasks.into_iter().map(|task| rt.block_on(task).unwrap());
+        let first = values.next().unwrap();
+        assert!(values.all(|value| value == first));
         assert_eq!(winners.load(Relaxed), 1);
     }
 }

@@ -66,7 +66,7 @@ impl Run {
             Op::Poll => {
                 let Some(rx) = self.rx.as_mut().filter(|_| !self.done) else { return };
                 match Pin::new(rx).poll(&mut noop) {
-                    Poll::Ready(got) => self.answered(got.is_ok()),
+                    Poll::Ready(got) => self.completed(got.is_ok()),
                     Poll::Pending => assert!(!self.full && !self.ended()),
                 }
             }
@@ -75,10 +75,10 @@ impl Run {
                 match rx.try_recv() {
                     Ok(token) => {
                         token.keep();
-                        self.answered(true);
+                        self.completed(true);
                     }
                     Err(TryRecvError::Closed) if self.done => {}
-                    Err(TryRecvError::Closed) => self.answered(false),
+                    Err(TryRecvError::Closed) => self.completed(false),
                     Err(TryRecvError::Empty) => {
                         assert!(!self.full && !self.ended() && !self.done);
                     }
@@ -106,8 +106,8 @@ impl Run {
         self.closed || self.tx.is_none()
     }
 
-    fn answered(&mut self, value: bool) {
-        assert!(!self.done, "it answered before");
+    fn completed(&mut self, value: bool) {
+        assert!(!self.done, "it completed before");
         assert_eq!(value, self.full);
         assert!(value || self.ended());
         (self.done, self.full) = (true, false);

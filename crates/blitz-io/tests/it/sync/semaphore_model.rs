@@ -87,7 +87,7 @@ fn run(start: usize, ops: &[Op]) {
         match *op {
             Op::TryAcquire(count) => match semaphore.try_acquire_many(count) {
                 Ok(permit) => {
-                    assert!(model.free >= count as usize, "{op:?}: there were not so many");
+                    assert!(model.free >= count as usize, "{op:?}: there were not enough");
                     model.free -= count as usize;
                     held.push(permit);
                 }
@@ -155,7 +155,7 @@ fn run(start: usize, ops: &[Op]) {
         assert_eq!(semaphore.available_permits(), model.free, "after {op:?}");
         for (name, wait) in &waits {
             let served = model.served.iter().any(|waiter| waiter.0 == *name);
-            assert_eq!(wait.woken(), served, "who is served is woken, after {op:?}");
+            assert_eq!(wait.woken(), served, "a served waiter is woken, after {op:?}");
         }
     }
     conserved(&semaphore, held, waits, &model);

@@ -628,9 +628,9 @@ fn variants_of_channels(
 
 fn fields<T>(
     sent: mpsc::error::SendError<T>,
-    told: broadcast::error::SendError<T>,
+    published: broadcast::error::SendError<T>,
     watched: watch::error::SendError<T>,
     set: SetOnceError<T>,
 ) -> [T; 4] {
-    [sent.0, told.0, watched.0, set.0]
+    [sent.0, published.0, watched.0, set.0]
 }

@@ -232,7 +232,7 @@ fn wait_for_checks_the_last_value_before_it_ends() {
 #[test]
 fn a_question_that_panics_poisons_nothing() {
     let (tx, mut rx) = watch::channel(1);
-    panic_of(|| drop(now(rx.wait_for(|_| panic!("no answer"))))).says(&["no answer"]);
+    panic_of(|| drop(now(rx.wait_for(|_| panic!("on purpose"))))).says(&["on purpose"]);
     tx.send(2).unwrap();
     assert_eq!(*rx.borrow_and_update(), 2);
     drop(waiting(rx.changed()));

@@ -78,14 +78,14 @@ impl Run {
                 self.value += 1;
                 self.changed();
             }
-            Op::Modify(tells) => {
-                let told = tx.send_if_modified(|value| {
+            Op::Modify(notifies) => {
+                let notified = tx.send_if_modified(|value| {
                     *value += 1;
-                    tells
+                    notifies
                 });
-                assert_eq!(told, tells);
+                assert_eq!(notified, notifies);
                 self.value += 1;
-                if tells {
+                if notifies {
                     self.changed();
                 }
             }

@@ -32,7 +32,7 @@ fn aborted_before_its_first_poll_a_future_is_never_polled() {
     });
     task.abort();
     assert!(!task.is_finished(), "its future is not dropped yet");
-    assert_eq!(tally.dropped(), 0, "the one who aborts does not drop it");
+    assert_eq!(tally.dropped(), 0, "the aborting thread does not drop it");
     let error: task::JoinError = rt.block_on(task).unwrap_err();
     assert!(error.is_cancelled());
     tally.assert_all_dropped(1);
@@ -88,9 +88,9 @@ fn running<F: Future<Output = u32> + Send + 'static>(
     rest: F,
 ) -> JoinHandle<u32> {
     let (gate, inside) = (gate.clone(), Gate::new());
-    let told = inside.clone();
+    let entered = inside.clone();
     let task = rt.spawn(async move {
-        told.open();
+        entered.open();
         gate.block();
         rest.await
     });
@@ -244,7 +244,7 @@ fn aborts_from_many_threads_at_once_end_a_task_once() {
         });
         assert!(rt.block_on(task).unwrap_err().is_cancelled());
         tally.assert_all_dropped(1);
-        assert!(threads.contains(&tally.dropped_on()[0]), "dropped by one who aborts");
+        assert!(threads.contains(&tally.dropped_on()[0]), "dropped by an aborting thread");
     }
 }
 

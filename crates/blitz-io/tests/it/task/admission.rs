@@ -206,7 +206,7 @@ fn every_end_of_a_task_gives_its_place_back() {
         assert_eq!(rt.block_on(done).unwrap(), 7);
         assert_eq!(free_places(&rt), 2, "after it completed");
 
-        let panicked = rt.try_spawn_bounded(async { panic!("told to") }).unwrap();
+        let panicked = rt.try_spawn_bounded(async { panic!("on purpose") }).unwrap();
         assert!(rt.block_on(panicked).unwrap_err().is_panic());
         assert_eq!(free_places(&rt), 2, "after it panicked");
 
@@ -219,7 +219,7 @@ fn every_end_of_a_task_gives_its_place_back() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {
-                panic!("told to");
+                panic!("on purpose");
             }
         }
         let bomb = Bomb;

@@ -215,13 +215,13 @@ fn no_two_tasks_have_the_same_id() {
 #[test]
 fn a_task_knows_its_id_in_its_body_and_in_every_drop() {
     let _watch = watchdog::start();
-    struct Asks(mpsc::Sender<(&'static str, Option<task::Id>)>, &'static str);
-    impl Drop for Asks {
+    struct Reports(mpsc::Sender<(&'static str, Option<task::Id>)>, &'static str);
+    impl Drop for Reports {
         fn drop(&mut self) {
             let _ = self.0.send((self.1, task::try_id()));
         }
     }
-    struct Completes(#[expect(dead_code, reason = "held for its drop")] Asks);
+    struct Completes(#[expect(dead_code, reason = "held for its drop")] Reports);
     impl Future for Completes {
         type Output = task::Id;
         fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<task::Id> {
@@ -231,26 +231,26 @@ fn a_task_knows_its_id_in_its_body_and_in_every_drop() {
     }
     for rt in all_kinds() {
         let (sender, receiver) = mpsc::channel();
-        let asks = |when| Asks(sender.clone(), when);
+        let reports = |when| Reports(sender.clone(), when);
 
-        let task = rt.spawn(Completes(asks("completed")));
+        let task = rt.spawn(Completes(reports("completed")));
         let id = task.id();
         assert_eq!(rt.block_on(task).unwrap(), id);
         assert_eq!(receiver.recv().unwrap(), ("completed", Some(id)));
 
-        let output = asks("handed over");
+        let output = reports("handed over");
         drop(rt.block_on(rt.spawn(async move { output })).unwrap());
         assert_eq!(receiver.recv().unwrap(), ("handed over", None));
 
-        let output = asks("an output that nobody wants");
+        let output = reports("an output that is dropped");
         let task = rt.spawn(async move { output });
         let id = task.id();
         drop(task);
         rt.block_on(rt.spawn(async {})).unwrap(); // lets a current-thread runtime run
-        let who = receiver.recv().unwrap();
-        assert_eq!(who, ("an output that nobody wants", Some(id)));
+        let dropped = receiver.recv().unwrap();
+        assert_eq!(dropped, ("an output that is dropped", Some(id)));
 
-        let held = asks("aborted");
+        let held = reports("aborted");
         let task = rt.spawn(async move {
             let _held = held;
             std::future::pending::<()>().await;
@@ -260,7 +260,7 @@ fn a_task_knows_its_id_in_its_body_and_in_every_drop() {
         rt.block_on(task).unwrap_err();
         assert_eq!(receiver.recv().unwrap(), ("aborted", Some(id)));
 
-        let held = asks("at shutdown");
+        let held = reports("at shutdown");
         let task = rt.spawn(async move {
             let _held = held;
             std::future::pending::<()>().await;

@@ -326,14 +326,14 @@ fn a_set_may_be_polled_by_its_threads_destructors() {
     struct AtTheEnd(RefCell<Option<(LocalSet, mpsc::Sender<u32>)>>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
-            let (set, answer) = self.0.take().expect("it was filled");
+            let (set, sender) = self.0.take().expect("it was filled");
             let value = Rc::new(9);
             let mut run =
                 pin!(set.run_until(async move { task::spawn_local(async move { *value }).await }));
             let mut cx = Context::from_waker(Waker::noop());
             let polled = std::iter::from_fn(|| Some(run.as_mut().poll(&mut cx)));
             let Some(Poll::Ready(Ok(value))) = polled.take(3).find(Poll::is_ready) else { return };
-            answer.send(value).unwrap();
+            sender.send(value).unwrap();
         }
     }
     thread_local! {

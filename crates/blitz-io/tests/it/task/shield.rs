@@ -115,7 +115,7 @@ fn a_shield_that_panics_lets_the_abort_through() {
     let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, caught) = (Gate::new(), Gate::new());
-    let (opened, told) = (gate.opened(), caught.clone());
+    let (opened, survived) = (gate.opened(), caught.clone());
     let task = rt.spawn(async move {
         let mut shielded: Boxed<()> = Box::pin(shield(async move {
             opened.await;
@@ -129,7 +129,7 @@ fn a_shield_that_panics_lets_the_abort_through() {
         })
         .await;
         drop(shielded);
-        told.open();
+        survived.open();
         pending::<()>().await;
     });
     watchdog::until(|| gate.waiting() == 1);
@@ -253,7 +253,7 @@ fn polled_by_another_task_the_shield_moves_with_the_future() {
     let opened = gate.opened();
     let (sender, receiver) = mpsc::channel::<Pin<Box<Shield<_>>>>();
     let (polled, token) = (Gate::new(), tally.token());
-    let told = polled.clone();
+    let sent = polled.clone();
     let one = rt.spawn(async move {
         let mut shielded = Box::pin(shield(async move {
             opened.await;
@@ -261,7 +261,7 @@ fn polled_by_another_task_the_shield_moves_with_the_future() {
         }));
         assert!(once(&mut shielded).await.is_pending());
         sender.send(shielded).unwrap();
-        told.open();
+        sent.open();
         pending::<()>().await;
         token.keep();
     });
@@ -423,7 +423,7 @@ fn the_panic_of_one_shield_too_many_leaves_the_count_as_it_was() {
     let _watch = watchdog::start();
     let rt = workers(1);
     let (gate, caught) = (Gate::new(), Arc::new(Gate::default()));
-    let (opened, told) = (gate.opened(), caught.clone());
+    let (opened, survived) = (gate.opened(), caught.clone());
     let task = rt.spawn(async move {
         let mut deep = nested(256, Box::pin(async { 0 }));
         poll_fn(|cx| {
@@ -434,7 +434,7 @@ fn the_panic_of_one_shield_too_many_leaves_the_count_as_it_was() {
         })
         .await;
         drop(deep);
-        told.open();
+        survived.open();
         opened.await; // no shield is left, so the task can be aborted here
     });
     caught.block();

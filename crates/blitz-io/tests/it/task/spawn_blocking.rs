@@ -63,14 +63,14 @@ fn inside_a_closure_the_runtime_is_current_and_block_on_is_allowed() {
     let _watch = watchdog::start();
     for rt in all_kinds() {
         let id = rt.handle().id();
-        let answer = rt.block_on(rt.spawn_blocking(move || {
+        let output = rt.block_on(rt.spawn_blocking(move || {
             assert_eq!(Handle::current().id(), id);
             assert!(task::try_id().is_some());
             let inner = task::spawn_blocking(|| 20);
             let spawned = blitz_io::spawn(async { 22 });
             Handle::current().block_on(async { inner.await.unwrap() + spawned.await.unwrap() })
         }));
-        assert_eq!(answer.unwrap(), 42);
+        assert_eq!(output.unwrap(), 42);
     }
 }
 
@@ -110,9 +110,9 @@ fn an_abort_works_until_the_closure_has_started() {
     let _watch = watchdog::start();
     let rt = capped(1, LONG);
     let (inside, go_on, tally) = (Gate::new(), Gate::new(), Tally::new());
-    let (told, wait) = (inside.clone(), go_on.clone());
+    let (entered, wait) = (inside.clone(), go_on.clone());
     let runs = rt.spawn_blocking(move || {
-        told.open();
+        entered.open();
         wait.block();
         7
     });
@@ -212,11 +212,11 @@ fn a_closure_that_stays_never_keeps_another_from_its_thread() {
                 task::spawn_blocking(|| ()).await.unwrap();
                 task::spawn_blocking(|| ()).await.unwrap();
                 for _ in 0..2 {
-                    let (told, started) = (Gate::new(), Gate::new());
-                    let (wait, tell) = (told.clone(), started.clone());
-                    senders.push(told);
+                    let (go_on, started) = (Gate::new(), Gate::new());
+                    let (wait, begun) = (go_on.clone(), started.clone());
+                    senders.push(go_on);
                     stay.push(task::spawn_blocking(move || {
-                        tell.open();
+                        begun.open();
                         wait.block();
                     }));
                     started.opened().await;
@@ -243,14 +243,14 @@ fn threads_are_as_many_as_run_and_never_more_than_the_cap() {
     assert_eq!(figures(), (0, 0, 0));
     let mut jobs = Vec::new();
     for count in 1..=10 {
-        let (told, wait) = (Gate::new(), gate.clone());
-        let tell = told.clone();
+        let (inside, wait) = (Gate::new(), gate.clone());
+        let entered = inside.clone();
         jobs.push(rt.spawn_blocking(move || {
-            tell.open();
+            entered.open();
             wait.block();
         }));
         if count <= 4 {
-            told.block();
+            inside.block();
             assert_eq!(figures(), (count, 0, 0));
         } else {
             assert_eq!(figures(), (4, 0, count - 4));
@@ -458,7 +458,7 @@ fn bounded_blocking_work_that_waits_when_the_runtime_ends_is_given_back() {
     let mut waits = Box::pin(rt.handle().spawn_blocking_bounded(|| 7));
     assert!(poll_once(&mut waits).is_pending());
     rt.shutdown_background();
-    let Poll::Ready(Err(rejected)) = poll_once(&mut waits) else { panic!("it was not told") };
+    let Poll::Ready(Err(rejected)) = poll_once(&mut waits) else { panic!("it still waits") };
     assert_eq!(rejected.rejection(), Rejection::ShuttingDown);
     assert_eq!(rejected.into_inner()(), 7);
     gate.open();

@@ -147,17 +147,17 @@ impl<F: Future + Unpin> Future for AtDrop<F> {
 #[test]
 fn the_value_is_there_when_the_future_is_dropped() {
     let _watch = watchdog::start();
-    let (told, found) = mpsc::channel();
+    let (sender, found) = mpsc::channel();
     // Never polled; completed, in the poll that completes it; and in the middle.
-    drop(NUMBER.scope(1, AtDrop(pending::<()>(), told.clone())));
+    drop(NUMBER.scope(1, AtDrop(pending::<()>(), sender.clone())));
     assert_eq!(found.recv().unwrap(), Ok(1));
-    let mut done = Box::pin(NUMBER.scope(2, AtDrop(std::future::ready(()), told.clone())));
+    let mut done = Box::pin(NUMBER.scope(2, AtDrop(std::future::ready(()), sender.clone())));
     assert!(poll_once(&mut done).is_ready());
     assert_eq!(found.try_recv().unwrap(), Ok(2));
     drop(done);
     assert!(found.try_recv().is_err(), "it is dropped twice");
     for rt in all_kinds() {
-        let task = rt.spawn(NUMBER.scope(3, AtDrop(pending::<()>(), told.clone())));
+        let task = rt.spawn(NUMBER.scope(3, AtDrop(pending::<()>(), sender.clone())));
         task.abort();
         assert!(rt.block_on(task).unwrap_err().is_cancelled());
         assert_eq!(found.recv().unwrap(), Ok(3));

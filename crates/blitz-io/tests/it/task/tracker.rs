@@ -69,22 +69,22 @@ fn a_wait_ends_though_the_tracker_was_over_only_in_between() {
 fn every_waiter_is_woken() {
     let _watch = watchdog::start();
     let rt = workers(2);
-    let (tracker, told) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
+    let (tracker, woken) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
     let token = tracker.token();
     let waiters: Vec<_> = (0..10)
         .map(|_| {
-            let (tracker, told) = (tracker.clone(), told.clone());
+            let (tracker, woken) = (tracker.clone(), woken.clone());
             rt.spawn(async move {
                 tracker.wait().await;
-                told.fetch_add(1, Relaxed);
+                woken.fetch_add(1, Relaxed);
             })
         })
         .collect();
     tracker.close();
-    assert_eq!(told.load(Relaxed), 0);
+    assert_eq!(woken.load(Relaxed), 0);
     drop(token);
     waiters.into_iter().for_each(|waiter| rt.block_on(waiter).unwrap());
-    assert_eq!(told.load(Relaxed), 10);
+    assert_eq!(woken.load(Relaxed), 10);
 }
 
 #[test]

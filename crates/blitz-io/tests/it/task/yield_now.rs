@@ -149,10 +149,10 @@ fn longest_wait(rt: &Runtime, yielders: usize) -> u64 {
     let mut longest = 0;
     for _ in 0..200 {
         let (ran, at) = (Gate::new(), Arc::new(AtomicU64::new(0)));
-        let (told, count, seen) = (ran.clone(), yields.clone(), at.clone());
+        let (done, count, seen) = (ran.clone(), yields.clone(), at.clone());
         rt.spawn(async move {
             seen.store(count.load(Relaxed), Relaxed);
-            told.open();
+            done.open();
         });
         let spawned_at = yields.load(Relaxed);
         ran.block();

@@ -103,10 +103,10 @@ fn advance_past_a_timer_wakes_it() {
 fn advance_lets_tasks_see_what_was_due() {
     paused(async {
         let done = Arc::new(AtomicBool::new(false));
-        let told = done.clone();
+        let fired = done.clone();
         task::spawn(async move {
             sleep(ms(5)).await;
-            told.store(true, Relaxed);
+            fired.store(true, Relaxed);
         });
         others_wait().await;
         advance(ms(6)).await;

@@ -154,8 +154,8 @@ fn a_push_or_a_request_sees_the_other() {
         });
         // SAFETY: 1. this thread is the owner.
         let pushed = unsafe { world.deque.push(NonNull::from(&world.beads[0])) };
-        let was_asked = pushed.is_requested && world.deque.publish();
-        assert!(sleeper.join().unwrap() || was_asked, "neither saw the other");
+        let published = pushed.is_requested && world.deque.publish();
+        assert!(sleeper.join().unwrap() || published, "neither saw the other");
     });
 }
 

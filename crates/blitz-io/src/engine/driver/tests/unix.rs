@@ -131,7 +131,7 @@ fn an_unreachable_peer_is_reported_to_a_reader() {
         while look(driver) > 0 {}
         let counter = CountingWaker::new();
         assert!(poll_ready(&registration, &counter, Direction::Read).is_pending());
-        socket.send(b"anybody?").unwrap();
+        socket.send(b"datagram").unwrap();
         let result = run(
             driver,
             poll_fn(|cx| registration.poll_io(cx, Direction::Read, || socket.recv(&mut [0; 8]))),

@@ -28,8 +28,8 @@ fn uring() -> Option<(Arc<UringSelector>, Events)> {
         Ok(uring) => Some((Arc::new(uring), Events::new(1024))),
         Err(why) if why.kind() == ErrorKind::Unsupported => None,
         Err(why) => {
-            let anybody = io_uring::IoUring::new(1).and_then(|uring| uring.submit());
-            assert!(anybody.is_err(), "the kernel has it, and we have not: {why}");
+            let direct = io_uring::IoUring::new(1).and_then(|uring| uring.submit());
+            assert!(direct.is_err(), "the kernel has it, and we have not: {why}");
             None
         }
     }
