@@ -552,8 +552,9 @@ impl Builder {
 
     /// Sets the number of polls in a worker's tick: 128 by default.
     ///
-    /// After a tick, a worker takes back the memory of tasks that ended on other threads, and on a
-    /// current-thread runtime the future of `block_on` is polled at the latest then. The I/O driver
+    /// After a tick, a worker takes back the memory of tasks that ended on other threads, and checks
+    /// whether another worker is stuck. On a current-thread runtime the future of `block_on` is
+    /// polled at the latest then. The I/O driver
     /// and the timers do not depend on it, unlike on Tokio: they are polled by the clock.
     ///
     /// # Panics

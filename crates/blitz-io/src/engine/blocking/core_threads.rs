@@ -3,8 +3,9 @@
 //! A thread is counted from the moment it is requested for a core, because it may take its time to
 //! arrive, or hang in the user's `on_thread_start`, until it has no core any more. At the bound no
 //! thread is requested for a core that is left: the core waits in its `Handoff` for a thread that
-//! becomes free. (Threads that the monitor requests for the core of a stuck thread are not counted
-//! here, because stuck polls have a bound of their own.)
+//! becomes free. A thread that the monitor requests for the core of a stuck thread is not refused,
+//! and is counted when it arrives. So the count exceeds the bound at most by the number of polls that
+//! are stuck, and one for each core.
 //!
 //! # Protocol
 //! ```text
@@ -16,17 +17,22 @@
 //!                                          R4 takes a core that waits, if one still does,
 //!                                             runs it, and begins again at R1
 //! ```
-//! The lock orders C1 and R2. Suppose that C2 finds the count at the bound. Each of the counted
-//! threads comes to R1 and R2 after that, or will, unless it never becomes free. If R2 comes after
-//! C1, it sees the core; if R3 then finds the count at the bound, this holds for the threads that
-//! are counted now. If R2 comes before C1, then R1 does too, so C2 did not count this thread. So a
-//! core waits only as long as all threads of the bound have cores or are about to arrive, and the
-//! count never exceeds the bound.
+//! The lock orders C1 and R2. Suppose that C2 finds the count at the bound, and look at one of the
+//! threads that are counted then. It has not yet come to the R1 that follows, and so not to the R2
+//! after that. This R2 comes after C1, because otherwise its R1 would have come before C2. So it sees
+//! the core. If R3 then finds the count at the bound, the same holds for the threads that are counted
+//! now. So a core waits only as long as each of the counted threads runs a core, blocks, is stuck in
+//! a poll, or is about to arrive.
+//!
+//! A count that is given up without a thread (the system refused to start one) is not followed by R2.
+//! An idle thread is sent for the core instead, if there is one by then.
 //!
 //! # Rejected
 //! - Looking for a core before R1, and not after it: a core that was left in between would wait
-//!   although the thread is free. `take_waiting_core` in `preempt/handoff.rs`, which a thread calls
-//!   before it gets here, is such a look, and spares the changes of the count.
+//!   although the thread is free.
+//! - Letting a thread that has lost its core take a core that waits without R1 and R3, because it is
+//!   there anyway: if its core was taken in a long poll, and the thread that took over the core has
+//!   blocked since, then each such poll would let one more thread block.
 //! - Counting a thread when it arrives: a worker that comes back before the thread it has requested
 //!   takes its core, blocks again, and requests another one. On a busy machine many threads were
 //!   under way like this, and each took some other core that waited, past the bound.
@@ -50,6 +56,13 @@ pub(super) struct CoreThreads {
 impl CoreThreads {
     pub(super) fn new(bound: usize) -> Arc<Self> {
         Arc::new(Self { count: AtomicUsize::new(0), bound })
+    }
+
+    /// Counts a thread until the guard is dropped, also past the bound.
+    pub(super) fn count(self: &Arc<Self>) -> CountedThread {
+        // Relaxed: the lock of C1 and R2 orders it.
+        self.count.fetch_add(1, Relaxed);
+        CountedThread(self.clone())
     }
 
     /// Counts a thread until the guard is dropped, unless the count is at its bound (C2 and R3).

@@ -175,7 +175,8 @@ enum CallerKind {
 /// Spare work on its way to a thread.
 struct SentWork {
     spare_work: SpareWork,
-    /// The count of the thread, if it is for a core that its worker has left in order to block.
+    /// The count of the thread, if it is for a core that its worker has left in order to block. One
+    /// for the core of a stuck thread is counted when it arrives.
     counted: Option<CountedThread>,
 }
 
@@ -449,7 +450,14 @@ impl BlockingPool {
             SpareWork::Core(handoff) => handoff,
             SpareWork::Poll(offloaded) => return offloaded.run(),
         };
+        let counted = counted.unwrap_or_else(|| self.core_threads.count());
         handoff.run();
+        self.run_waiting_cores(Some(counted), &handoff);
+    }
+
+    /// Runs cores of the pool of `handoff` that no thread was found for, as long as the bound permits
+    /// it (R1 to R4 of `core_threads.rs`).
+    fn run_waiting_cores(&self, counted: Option<CountedThread>, handoff: &Handoff) {
         self.core_threads.run_waiting(
             counted,
             || handoff.core_waits(),
@@ -516,13 +524,13 @@ impl BlockingPool {
 
     /// Finds another thread for spare work that came to a thread which must stay with its jobs.
     fn pass_on(self: &Arc<Self>, SentWork { spare_work, counted }: SentWork) {
-        // The other thread is counted anew (R1 and C2 of `core_threads.rs`).
-        drop(counted);
-        match spare_work {
-            // If there is no other thread, the core waits for its worker.
-            SpareWork::Core(core) => drop(self.clone().request_for_core(core)),
-            // If there is no other thread, the task goes back to its queue.
-            poll @ SpareWork::Poll(_) => drop(self.clone().request_thread(poll)),
+        match (spare_work, counted) {
+            (SpareWork::Core(handoff), Some(counted)) => {
+                // If there is no other thread, the core waits for its worker.
+                let _ = self.request_counted(handoff, counted);
+            }
+            // The monitor requests a thread again, or the task goes back to its queue.
+            (spare_work, _) => drop(self.clone().request_thread(spare_work)),
         }
     }
 
@@ -693,13 +701,11 @@ impl BlockingPool {
     }
 }
 
-impl SpareThreads for BlockingPool {
-    fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
-        // If refused, the core stays where its worker or another thread will find it. Threads that
-        // run a core and do not block are counted here too, and there are as many as cores.
-        let Some(counted) = self.core_threads.try_count() else { return false };
-        let work = SentWork { spare_work: SpareWork::Core(handoff), counted: Some(counted) };
-        let work = match self.send_idle(work) {
+impl BlockingPool {
+    /// Finds a thread for a core, which has been counted. Returns false if there is none.
+    fn request_counted(self: &Arc<Self>, handoff: Arc<Handoff>, counted: CountedThread) -> bool {
+        let spare_work = SpareWork::Core(handoff.clone());
+        let work = match self.send_idle(SentWork { spare_work, counted: Some(counted) }) {
             Ok(()) => return true,
             Err(work) => work,
         };
@@ -707,13 +713,24 @@ impl SpareThreads for BlockingPool {
             return false;
         }
         match self.start(Some(work)) {
-            Ok(()) => true,
-            Err(NoThread::System(_)) => false,
-            Err(NoThread::Panic(payload)) => {
-                discard(payload);
-                false
-            }
+            Ok(()) => return true,
+            Err(NoThread::System(_)) => {}
+            Err(NoThread::Panic(payload)) => discard(payload),
         }
+        // The count was given up. Other cores may have been left meanwhile and found it at the
+        // bound, and a thread may have become idle, which runs any core that waits.
+        let counted = self.core_threads.try_count();
+        counted.is_some()
+            && self.send_idle(SentWork { spare_work: SpareWork::Core(handoff), counted }).is_ok()
+    }
+}
+
+impl SpareThreads for BlockingPool {
+    fn request_for_core(self: Arc<Self>, handoff: Arc<Handoff>) -> bool {
+        // If refused, the core stays where its worker or another thread will find it. Threads that
+        // run a core and do not block are counted here too, and there are as many as cores.
+        let Some(counted) = self.core_threads.try_count() else { return false };
+        self.request_counted(handoff, counted)
     }
 
     fn request_thread(self: Arc<Self>, spare_work: SpareWork) -> Result<(), SpareWork> {
@@ -742,13 +759,14 @@ impl SpareThreads for BlockingPool {
         self.thread_set.release_workers();
     }
 
-    fn adopt_this_thread(self: Arc<Self>) {
+    fn adopt_this_thread(self: Arc<Self>, start: &Handoff) {
         self.alive.add();
         self.enter();
         // A worker that lost its core stays until the worker pool stops, as Tokio's workers do,
         // because a child process that it started may have requested to be killed when this thread
         // ends.
         thread_context::blocking::set_stays();
+        self.run_waiting_cores(None, start);
         if self.thread_set.join() {
             self.work(None, true);
         }

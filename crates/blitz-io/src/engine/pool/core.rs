@@ -63,7 +63,7 @@ pub(crate) struct Core {
     /// Cores that kept up with their queues in the last search, by the lower six bits of their
     /// indices; see `find::is_skipped`.
     pub(crate) keep_up: u64,
-    /// The other core that had tasks when this one last ran out of them and expected events.
+    /// The other core that is checked for tasks that it does not run.
     pub(crate) suspect: Suspect,
     /// Number of tasks in a row that came from the LIFO slot.
     pub(crate) lifo_streak: u8,

@@ -3,7 +3,8 @@
 //! The order is: the injector (the shared queue) if it is due, the LIFO slot, the ring (the core's
 //! run queue), the injector; then, as a searcher, half of another core's ring, another core's LIFO
 //! slot, and the injector once more. A searcher does not steal from a core that keeps up with its
-//! queue (`keep_up`).
+//! queue (`keep_up`). A core that expects events first checks whether one other core is behind, and a
+//! busy one checks now and then whether one is stuck; neither counts as searching.
 //!
 //! *Due*: a steady local load must not starve tasks that come from outside, so the injector is
 //! checked first about once in a millisecond, or after the poll that lasts longer. The interval in
@@ -263,27 +264,40 @@ impl Core {
     }
 
     /// Steals from one other core that is behind or stuck. A core that has run out of tasks and
-    /// expects events calls this before it polls the driver. It does not count as searching: no
-    /// producer relies on it.
+    /// expects events calls this before it polls the driver. It need not count as searching.
     pub(crate) fn steal_if_behind(&mut self) -> Option<Task> {
         let victim = self.suspected_core()?;
-        let remote = &self.pool.remotes[victim];
-        if !keep_up::is_behind(remote) && !self.is_stuck(victim) {
+        let is_stuck = self.stuck_ns(victim).is_some();
+        if !is_stuck && !keep_up::is_behind(&self.pool.remotes[victim]) {
             return None;
         }
-        let task = self.steal_from(victim)?;
+        let task = self.steal_from(victim, is_stuck)?;
+        if !self.ring.is_empty() {
+            self.wake_worker();
+        }
         self.count_poll();
         Some(task)
     }
 
     /// Steals from one other core if that is stuck. A core that is busy calls this between two
-    /// tasks; what it steals goes behind its own tasks.
+    /// tasks. What it steals goes behind its own tasks, so it steals only if those take less time
+    /// than the other core has been stuck for.
+    #[inline]
     pub(crate) fn relieve_stuck_core(&mut self) {
-        if let Some(victim) = self.suspected_core()
-            && self.is_stuck(victim)
-            && let Some(task) = self.steal_from(victim)
+        let now_ns = self.counters().busy_ns.get();
+        if self.suspect.is_due(now_ns) {
+            self.relieve_if_stuck();
+        }
+    }
+
+    #[cold]
+    fn relieve_if_stuck(&mut self) {
+        let Some(victim) = self.suspected_core() else { return };
+        if self.stuck_ns(victim).is_some_and(|stuck_ns| self.queued_ns() < stuck_ns)
+            && let Some(task) = self.steal_from(victim, true)
         {
             self.push_ring(task);
+            self.wake_worker();
         }
     }
 
@@ -294,25 +308,30 @@ impl Core {
         Some(suspect.or(victims(rng, pool.remotes.len(), *index).next()?))
     }
 
-    fn is_stuck(&mut self, victim: usize) -> bool {
+    fn stuck_ns(&mut self, victim: usize) -> Option<u64> {
         let now_ns = self.counters().busy_ns.get();
-        self.suspect.is_stuck(victim, &self.pool.remotes[victim], now_ns)
+        self.suspect.stuck_ns(victim, &self.pool.remotes[victim], now_ns)
     }
 
-    /// Steals half of a core's ring, or else the task in its LIFO slot.
+    /// Steals half of a core's ring, or else the task in its LIFO slot if that is permitted. Returns
+    /// the first; the others are in this core's ring.
     #[cold]
-    fn steal_from(&mut self, victim: usize) -> Option<Task> {
+    fn steal_from(&mut self, victim: usize, with_lifo: bool) -> Option<Task> {
         let Self { pool, ring, index, .. } = self;
         let remote = &pool.remotes[victim];
         let stolen = remote.thief.steal_half_into(ring);
-        let task = stolen.first.or_else(|| remote.lifo.take())?;
+        let lifo = || if with_lifo { remote.lifo.take() } else { None };
+        let task = stolen.first.or_else(lifo)?;
         let counters = &pool.remotes[*index].counters;
         counters.steals.add(1);
         counters.stolen.add(u64::from(stolen.moved) + 1);
-        if stolen.moved > 0 {
-            self.wake_worker_if_useful();
-        }
         Some(task)
+    }
+
+    /// Returns the time that the tasks in this core's queue will take, by its average poll.
+    fn queued_ns(&self) -> u64 {
+        let queued = u64::from(self.ring.len()).saturating_add(self.fifo.len() as u64);
+        queued.saturating_mul(u64::from(self.pace.mean_ns))
     }
 
     /// Checks the queues for some microseconds more before a searcher sleeps, if that has paid
@@ -395,10 +414,11 @@ impl Core {
         self.counters().busy_ns.add(reading.elapsed_ns);
         self.pace.learn(reading);
         self.since_maintenance_ns = self.since_maintenance_ns.saturating_add(reading.elapsed_ns);
-        let queued = u64::from(self.ring.len()).saturating_add(self.fifo.len() as u64);
-        let queued_ns = queued.saturating_mul(u64::from(self.pace.mean_ns));
-        self.maintenance_is_due |=
-            self.pool.drivers.is_maintenance_due(self.index, self.since_maintenance_ns, queued_ns);
+        self.maintenance_is_due |= self.pool.drivers.is_maintenance_due(
+            self.index,
+            self.since_maintenance_ns,
+            self.queued_ns(),
+        );
         self.counters().mean_poll_ns.set(u64::from(self.pace.mean_ns));
     }
 

@@ -20,8 +20,11 @@
 //! But the operating system may have taken the thread of another core off its processor, for a whole
 //! time slice of some milliseconds, and the tasks in the queue of that core are older than the events
 //! that wait in the driver. So a core that expects events checks one other core ([`Suspect`]) when it
-//! has run out of tasks, and a busy one does so at its maintenance. The tasks of a core that is stuck
-//! are stolen, half of them at each check.
+//! has run out of tasks, and a busy one does so at its maintenance and at the end of a tick, but not
+//! more often than once in 50 µs. The tasks of a core that is stuck are stolen, half of them at each
+//! check. These thieves do not count as searching, because they have tasks or are about to get some;
+//! a thief that puts stolen tasks into its ring then wakes a worker, as a producer does (P2 and P3 of
+//! `idle`), because the worker that was woken for these tasks may have found no trace of them.
 //!
 //! # Protocol
 //! ```text
@@ -46,7 +49,8 @@
 //!
 //! # Checked by
 //! `work_from_outside_does_not_wait_for_a_short_sleep`; weakened as `short_sleep_checks_again`,
-//! `short_sleep_fence`.
+//! `short_sleep_fence`. `a_core_is_stuck_if_it_has_tasks_and_polls_none_for_a_while`, and
+//! tests/it/runtime/idle.rs: `a_busy_worker_takes_tasks_queued_behind_a_blocked_one`.
 
 use std::time::Duration;
 
@@ -80,7 +84,8 @@ const STEALABLE_NS: u64 = 3_000;
 const BEHIND_NS: u64 = 20_000;
 
 /// A core that has tasks and polls none for this long is stuck in a poll, or its thread has lost its
-/// processor. It is as long as the shortest interval between two checks by a core that is busy.
+/// processor. It is also the least time between two checks by a busy core: a check takes about 0.2 µs
+/// from each of the two.
 const STUCK_NS: u64 = 50_000;
 
 /// Number of pauses between two checks. Each check takes a cache line away from its owner, which
@@ -98,7 +103,7 @@ const CHECKS: u32 = 100;
 
 /// The duration of a short sleep; the system adds its slack of 50 µs. While a worker is in a short
 /// sleep, a task in the ring behind a long poll waits at most this long plus the slack; if all
-/// workers are busy there is no such bound. A worker that sleeps like this again and again costs
+/// workers are busy, [`Suspect`] applies. A worker that sleeps like this again and again costs
 /// its processor some percent.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
@@ -150,8 +155,10 @@ fn has_movable_work(remote: &Remote, count: u32, work_ns: u64) -> bool {
 /// run them.
 #[derive(Debug, Default)]
 pub(crate) struct Suspect {
-    /// The core that had tasks at the last check.
+    /// The core that had tasks at the last check, unless it was seen to run since.
     seen: Option<Seen>,
+    /// The time of the last check by a busy core, by its own clock.
+    checked_ns: u64,
 }
 
 #[derive(Debug)]
@@ -164,26 +171,46 @@ struct Seen {
 }
 
 impl Suspect {
+    /// Returns true if it is time for a busy core to check another one. A check fetches cache lines
+    /// that the other core needs, so there must be some time between two of them.
+    pub(crate) fn is_due(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns.saturating_sub(self.checked_ns) >= STUCK_NS;
+        if is_due {
+            self.checked_ns = now_ns;
+        }
+        is_due
+    }
+
     /// Returns the core to check: the one that had tasks last time, or else `other`.
     pub(crate) fn or(&self, other: usize) -> usize {
         self.seen.as_ref().map_or(other, |seen| seen.core)
     }
 
-    /// Returns true if the core has tasks, and has polled none for [`STUCK_NS`]. `now_ns` is the
-    /// time that the caller's own core has been busy.
-    pub(crate) fn is_stuck(&mut self, core: usize, remote: &Remote, now_ns: u64) -> bool {
-        if remote.thief.is_empty() && remote.lifo.is_empty() {
+    /// Returns the time for which the core has had tasks and polled none, if that is at least
+    /// [`STUCK_NS`]. `now_ns` is the time that the caller's own core has been busy.
+    pub(crate) fn stuck_ns(&mut self, core: usize, remote: &Remote, now_ns: u64) -> Option<u64> {
+        let has_tasks = !remote.thief.is_empty() || !remote.lifo.is_empty();
+        self.learn(core, has_tasks.then(|| remote.counters.polled.get()), now_ns)
+    }
+
+    /// Takes in the result of a check: the number of polls of the core, if it has tasks.
+    fn learn(&mut self, core: usize, polled: Option<u64>, now_ns: u64) -> Option<u64> {
+        let Some(polled) = polled else {
             self.seen = None;
-            return false;
-        }
-        let polled = remote.counters.polled.get();
+            return None;
+        };
         match &self.seen {
             Some(seen) if seen.core == core && seen.polled == polled => {
-                now_ns.saturating_sub(seen.since_ns) >= STUCK_NS
+                Some(now_ns.saturating_sub(seen.since_ns)).filter(|stuck_ns| *stuck_ns >= STUCK_NS)
             }
-            _ => {
+            // The core runs, so another one is checked next time.
+            Some(_) => {
+                self.seen = None;
+                None
+            }
+            None => {
                 self.seen = Some(Seen { core, polled, since_ns: now_ns });
-                false
+                None
             }
         }
     }
@@ -245,7 +272,7 @@ pub(crate) fn sleep_shortly(pool: &Pool, index: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::ShortSleeper;
+    use super::{STUCK_NS, ShortSleeper, Suspect};
     use crate::engine::prim::{
         Arc, AtomicBool,
         Ordering::{Relaxed, SeqCst},
@@ -277,5 +304,28 @@ mod tests {
             shared.0.withdraw(0);
             producer.join().unwrap();
         });
+    }
+
+    #[test]
+    fn a_core_is_stuck_if_it_has_tasks_and_polls_none_for_a_while() {
+        let mut suspect = Suspect::default();
+        assert_eq!(suspect.or(3), 3);
+        assert_eq!(suspect.learn(3, Some(10), 1_000), None, "it is seen for the first time");
+        assert_eq!(suspect.or(4), 3);
+        assert_eq!(suspect.learn(3, Some(10), 1_000 + STUCK_NS - 1), None);
+        assert_eq!(suspect.learn(3, Some(10), 1_000 + STUCK_NS), Some(STUCK_NS));
+        assert_eq!(suspect.learn(3, Some(10), 1_000 + 2 * STUCK_NS), Some(2 * STUCK_NS));
+        assert_eq!(suspect.learn(3, Some(11), 1_000 + 3 * STUCK_NS), None, "it has polled a task");
+        assert_eq!(suspect.or(4), 4, "another core is checked next");
+        assert_eq!(suspect.learn(4, Some(11), 1_000 + 4 * STUCK_NS), None, "it is another core");
+        assert_eq!(suspect.learn(4, None, 1_000 + 5 * STUCK_NS), None, "it has no tasks");
+        assert_eq!(suspect.or(5), 5);
+    }
+
+    #[test]
+    fn a_busy_core_checks_others_only_now_and_then() {
+        let mut suspect = Suspect::default();
+        assert!(!suspect.is_due(STUCK_NS - 1) && suspect.is_due(STUCK_NS));
+        assert!(!suspect.is_due(2 * STUCK_NS - 1) && suspect.is_due(2 * STUCK_NS));
     }
 }

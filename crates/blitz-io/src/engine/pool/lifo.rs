@@ -6,9 +6,9 @@
 //! other thread can fill the slot meanwhile. Replacing, taking and stealing are exchanges, so each
 //! entry leaves the slot once.
 //!
-//! A thief checks the slots of other cores after all their rings, and no wake-up is sent for an
-//! entry here, because Tokio measured that those wake-ups cost more than the stealing gains (its
-//! versions 1.51 to 1.52.2).
+//! A thief checks the slots of other cores after all their rings, or that of a core that is stuck
+//! after the ring of that core. No wake-up is sent for an entry here, because Tokio measured that
+//! those wake-ups cost more than the stealing gains (its versions 1.51 to 1.52.2).
 //!
 //! # Rejected
 //! Four slots: `bench/record` has the comparison.

@@ -73,8 +73,9 @@ use crate::engine::wheel::{GRACE_NS, Timers, TimersRef};
 const MAINTENANCE_NS: u64 = 50_000;
 
 /// The interval at which a core with a long queue polls the driver. The tasks that an event wakes
-/// go behind those that are queued, so an earlier poll would gain them nothing; and a worker with
-/// nothing to do polls the driver itself, or steals from this core.
+/// go behind those that are queued, so while the queue gets shorter an earlier poll would gain them
+/// little; and a worker with nothing to do polls the driver itself, or steals from this core. Where
+/// the queue stays long, because its tasks yield, an event waits for up to 200 µs longer.
 #[cfg(feature = "net")]
 const LONG_MAINTENANCE_NS: u64 = 250_000;
 

@@ -177,14 +177,15 @@ impl Core {
     /// This is only a hint, because this core will come to its ring by itself. So the check needs
     /// no fence, and nothing is lost if it reads an old value.
     #[inline]
-    pub(crate) fn wake_worker_if_useful(&mut self) {
+    fn wake_worker_if_useful(&mut self) {
         if self.pool.idle.is_worth_waking() || self.ring.is_long(LONG) {
             self.wake_worker();
         }
     }
 
+    /// Wakes a worker if no worker searches (P2 and P3 of `idle`).
     #[cold]
-    fn wake_worker(&mut self) {
+    pub(crate) fn wake_worker(&mut self) {
         if self.pool.wake_one() {
             self.counters().wakeups_sent.add(1);
         }

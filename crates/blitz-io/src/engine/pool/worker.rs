@@ -159,7 +159,7 @@ pub(crate) fn run(mut core: Box<Core>) -> End {
                 return lost(&pool, false);
             }
         }
-        if tick || maintain {
+        if (tick || maintain) && matches!(next, NextStep::Run(_)) {
             held_core::with_core(Core::relieve_stuck_core);
         }
         completed = match next {

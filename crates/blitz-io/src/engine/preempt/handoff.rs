@@ -17,9 +17,9 @@
 //! H2 finds a thread as long as fewer spare threads run cores that others left, or were requested
 //! for that, than `max_blocking_threads` plus the number of cores (`blocking/core_threads.rs`). Past
 //! that, or if the system has no thread, the core lies there until its worker comes back for it
-//! (H4), or until another thread takes it that has lost its core, or came too late for one. So of
-//! any number of tasks that block in place at once about `max_blocking_threads` do at a time, and
-//! the others wait for them.
+//! (H4), or until another thread takes it that has lost its core, or came too late for one, if the
+//! bound permits that by then. So of any number of tasks that block in place at once about
+//! `max_blocking_threads` do at a time, and the others wait for them.
 //!
 //! A core that was taken from a thread that is stuck in a poll (`preempt`) is left in a `Handoff`
 //! in the same way, by the thread that took it; H4 is done at the end of that poll.
@@ -91,8 +91,8 @@ pub(crate) trait SpareThreads: Send + Sync {
     fn release_workers(&self);
 
     /// Makes the calling thread, which was a worker, a thread of this layer for as long as it is
-    /// needed there.
-    fn adopt_this_thread(self: Arc<Self>);
+    /// needed there. `start` is the `Handoff` in which it found its core.
+    fn adopt_this_thread(self: Arc<Self>, start: &Handoff);
 }
 
 /// The work for which a thread without a core is requested.
@@ -178,32 +178,19 @@ impl Handoff {
 /// Runs a core that its worker has left on this thread, until it is ended or lost.
 pub(crate) fn run_left_core(core: Box<Core>) {
     // In both cases the thread has no core afterwards.
-    let (End::Stopped | End::CoreLost) = run_cores(core);
-}
-
-/// Runs a core, and then any other core that lies in a `Handoff` because no thread was found for
-/// it.
-fn run_cores(core: Box<Core>) -> End {
-    let pool = core.pool.clone();
-    let mut end = worker::run(core);
-    while end == End::CoreLost
-        && let Some(core) = pool.take_waiting_core()
-    {
-        end = worker::run(core);
-    }
-    end
+    let (End::Stopped | End::CoreLost) = worker::run(core);
 }
 
 /// The body of a worker's thread. If the thread loses its core, it becomes a thread of the layer
-/// above.
+/// above, which also runs cores that no thread was found for.
 pub(crate) fn run_worker(start: &Handoff) {
     // The pool may have been stopped in the hook at the thread's start.
     let Some(core) = start.take() else { return };
     let pool = core.pool.clone();
-    if run_cores(core) == End::CoreLost
+    if worker::run(core) == End::CoreLost
         && let Some(spare_threads) = pool.spare_threads()
     {
-        spare_threads.adopt_this_thread();
+        spare_threads.adopt_this_thread(start);
     }
 }
 

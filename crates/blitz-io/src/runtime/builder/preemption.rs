@@ -131,8 +131,8 @@ impl Preemption {
         }
     }
 
-    /// Creates settings without preemption: tasks wait until their worker's current poll ends, as
-    /// on Tokio.
+    /// Creates settings without preemption: tasks wait until their worker's current poll ends, or
+    /// until another worker steals them, as on Tokio.
     ///
     /// # Examples
     ///

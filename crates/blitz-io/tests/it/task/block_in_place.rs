@@ -146,6 +146,45 @@ fn of_thousands_at_once_as_many_block_as_there_may_be_threads() {
     }
 }
 
+/// A thread that takes over the core of a stalled poll counts towards the bound, too: otherwise each
+/// of these hogs would let one more task block, and in the end all of them would at once.
+#[test]
+fn hogs_in_between_do_not_let_more_tasks_block_in_place() {
+    const PAIRS: usize = 12;
+    let _watch = watchdog::start();
+    let rt = Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build().unwrap();
+    let (now, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..PAIRS)
+        .flat_map(|_| {
+            let hog = rt.spawn(async {
+                let metrics = Handle::current().metrics();
+                let before = metrics.preemption_handoff_count();
+                let begun = std::time::Instant::now();
+                // The time is long enough for a hand-off, where one is possible.
+                watchdog::compute_until(|| {
+                    metrics.preemption_handoff_count() > before
+                        || begun.elapsed() > Duration::from_millis(50)
+                });
+            });
+            let (now, peak) = (now.clone(), peak.clone());
+            let blocks = rt.spawn(async move {
+                block_in_place(|| {
+                    peak.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                    thread::sleep(Duration::from_millis(300));
+                    now.fetch_sub(1, SeqCst);
+                });
+            });
+            [hog, blocks]
+        })
+        .collect();
+    for task in tasks {
+        rt.block_on(task).unwrap();
+    }
+    // The bound of two, the worker's own thread, one for its core, and one for a poll that is
+    // stalled at the time.
+    assert!(peak.load(SeqCst) <= 5, "{} tasks blocked at once", peak.load(SeqCst));
+}
+
 #[test]
 fn block_on_is_allowed_inside_and_forbidden_again_afterwards() {
     let _watch = watchdog::start();
