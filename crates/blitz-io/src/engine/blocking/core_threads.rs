@@ -38,8 +38,9 @@
 //!   under way like this, and each took some other core that waited, past the bound.
 //!
 //! # Checked by
-//! `a_core_that_is_left_at_the_bound_is_taken_by_a_thread_that_becomes_free`; weakened as
-//! `core_thread_looks_again`. tests/it/task/block_in_place.rs:
+//! `a_core_that_is_left_at_the_bound_is_taken_by_a_thread_that_becomes_free`,
+//! `a_core_is_not_missed_by_a_thread_that_comes_too_late_for_another`; weakened as
+//! `core_thread_looks_again`, `core_thread_begins_again`. tests/it/task/block_in_place.rs:
 //! `of_thousands_at_once_as_many_block_as_there_may_be_threads`.
 
 use std::sync::Arc;
@@ -94,6 +95,8 @@ impl CoreThreads {
             }
             if let Some(core) = take() {
                 run(core);
+            } else if weakened!("core_thread_begins_again") {
+                return;
             }
         }
     }
@@ -114,32 +117,89 @@ impl Drop for CountedThread {
 mod tests {
     use std::sync::Arc;
 
-    use super::CoreThreads;
-    use crate::engine::prim::{Mutex, lock, model, thread};
+    use super::{CoreThreads, CountedThread};
+    use crate::engine::prim::{AtomicUsize, Mutex, Ordering::Relaxed, lock, model, thread};
 
-    /// A thread of the bound becomes free while a worker leaves its core. If the worker may request
-    /// a thread, it is that thread itself afterwards.
+    /// Two cores, with a bound of one thread.
+    struct World {
+        threads: Arc<CoreThreads>,
+        /// Which of the cores wait for a thread.
+        waiting: Mutex<[bool; 2]>,
+        /// A core that its worker takes back just before another thread does.
+        taken_back: Mutex<Option<usize>>,
+        running: AtomicUsize,
+    }
+
+    impl World {
+        fn new(taken_back: Option<usize>) -> Arc<Self> {
+            let waiting = Mutex::new([0, 1].map(|core| taken_back == Some(core)));
+            let (taken_back, running) = (Mutex::new(taken_back), AtomicUsize::new(0));
+            Arc::new(Self { threads: CoreThreads::new(1), waiting, taken_back, running })
+        }
+
+        fn run_waiting(&self, counted: Option<CountedThread>) {
+            let take = || {
+                let mut waiting = lock(&self.waiting);
+                if let Some(core) = lock(&self.taken_back).take() {
+                    waiting[core] = false;
+                }
+                let core = waiting.iter().position(|waits| *waits)?;
+                waiting[core] = false;
+                Some(())
+            };
+            self.threads.run_waiting(
+                counted,
+                || lock(&self.waiting).contains(&true),
+                take,
+                |()| {
+                    // Relaxed: the count alone must keep the other thread out.
+                    assert_eq!(self.running.fetch_add(1, Relaxed), 0, "two threads run cores");
+                    self.running.fetch_sub(1, Relaxed);
+                },
+            );
+        }
+
+        /// Leaves a core (C1 and C2). If a thread may be requested for it, the caller is that thread
+        /// afterwards.
+        fn leave(&self, core: usize) {
+            lock(&self.waiting)[core] = true;
+            if let Some(counted) = self.threads.try_count() {
+                self.run_waiting(Some(counted));
+            }
+        }
+    }
+
+    /// A thread of the bound becomes free while a worker leaves its core.
     #[test]
     fn a_core_that_is_left_at_the_bound_is_taken_by_a_thread_that_becomes_free() {
         model(|| {
-            let shared = Arc::new((CoreThreads::new(1), Mutex::new(false)));
-            let counted = shared.0.try_count();
-            assert!(counted.is_some() && shared.0.try_count().is_none(), "the bound is one");
-            let run_waiting = |shared: &Arc<(Arc<CoreThreads>, Mutex<bool>)>, counted| {
-                let (threads, waiting) = &**shared;
-                let take = || std::mem::take(&mut *lock(waiting)).then_some(());
-                threads.run_waiting(counted, || *lock(waiting), take, |()| ());
-            };
+            let world = World::new(None);
+            let counted = world.threads.try_count();
+            assert!(counted.is_some() && world.threads.try_count().is_none(), "the bound is one");
             let becomes_free = thread::spawn({
-                let shared = shared.clone();
-                move || run_waiting(&shared, counted)
+                let world = world.clone();
+                move || world.run_waiting(counted)
             });
-            *lock(&shared.1) = true;
-            if let Some(counted) = shared.0.try_count() {
-                run_waiting(&shared, Some(counted));
-            }
+            world.leave(0);
             becomes_free.join().unwrap();
-            assert!(!*lock(&shared.1), "the core waits, and a thread is free");
+            assert_eq!(*lock(&world.waiting), [false; 2], "a core waits, and a thread is free");
+        });
+    }
+
+    /// The thread that becomes free sees a core, which its worker takes back before the thread does;
+    /// and then another worker leaves its core.
+    #[test]
+    fn a_core_is_not_missed_by_a_thread_that_comes_too_late_for_another() {
+        model(|| {
+            let world = World::new(Some(0));
+            let counted = world.threads.try_count();
+            let becomes_free = thread::spawn({
+                let world = world.clone();
+                move || world.run_waiting(counted)
+            });
+            world.leave(1);
+            becomes_free.join().unwrap();
+            assert_eq!(*lock(&world.waiting), [false; 2], "a core waits, and a thread is free");
         });
     }
 }
