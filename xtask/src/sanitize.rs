@@ -1,6 +1,6 @@
 //! Runs tests under the compilers' sanitizers: ThreadSanitizer for races, AddressSanitizer for uses
 //! after free. Leaks are left to `cargo xtask leaks`, because here many tests leak on purpose
-//! (futures that are forgotten, threads that are lent to a pool forever).
+//! (futures that are forgotten, threads that are given to a pool forever).
 //!
 //! Both sanitizers make the compiler insert a call at each access, so both need unstable flags, and
 //! the sanitizer runtime that a nightly toolchain brings.

@@ -389,8 +389,8 @@ mod tests {
             "fn f() {}\n#[cfg(all(test, not(x)))]\nmod tests {\n    #[test]\n    #[ignore]\n    fn a_fact() {}\n    fn not_one() {}\n    #[tokio::test(x)]\n    async fn b() {}\n}\nfn g() {}\n",
         );
         assert_eq!(source.test_functions(), ["a_fact", "b"]);
-        let other = Source::new("#[cfg(test)]\npub(crate) mod bead;\nmod ring;\n");
-        assert_eq!(other.test_modules(), ["bead"]);
+        let other = Source::new("#[cfg(test)]\npub(crate) mod node;\nmod ring;\n");
+        assert_eq!(other.test_modules(), ["node"]);
         assert!(!source.is_test(0) && source.is_test(5) && !source.is_test(10));
     }
 

@@ -13,7 +13,7 @@ const TIME_OUT: libc::c_uint = 120;
 
 /// The time between two looks at the number of threads. Short for a load of a second; each look
 /// takes some tens of microseconds.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Where and how a child runs.
 #[derive(Clone, Copy, Default)]
@@ -149,7 +149,7 @@ impl Watch {
             let mut most = 0;
             loop {
                 most = most.max(status(process, "Threads:").unwrap_or(0));
-                if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                if ended.recv_timeout(CHECK_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return most;
                 }
             }

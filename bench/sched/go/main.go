@@ -341,7 +341,7 @@ func wakeIdle(budget time.Duration) {
 func idle1m() {
 	spawnAndWait()
 	// One channel for all: a channel each would cost more than the goroutine's state,
-	// and closing it wakes everybody.
+	// and closing it wakes all of them.
 	var allParked, allDone sync.WaitGroup
 	gate := make(chan struct{})
 	allParked.Add(parkedTasks)

@@ -44,7 +44,7 @@ func pingPongOneshot() {
 			go func() { pong <- <-ping + 1 }()
 			ping <- 1
 			if <-pong != 2 {
-				fail("a pair got a wrong answer")
+				fail("a pair got a wrong reply")
 			}
 			latch.Done()
 		}()

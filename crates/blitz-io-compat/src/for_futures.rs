@@ -79,9 +79,9 @@ impl<T: ours::AsyncRead> theirs::AsyncRead for FuturesIo<T> {
         cx: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut lent = ours::ReadBuf::new(buf);
-        ready!(self.project().inner.poll_read(cx, &mut lent))?;
-        Poll::Ready(Ok(lent.filled().len()))
+        let mut buffer = ours::ReadBuf::new(buf);
+        ready!(self.project().inner.poll_read(cx, &mut buffer))?;
+        Poll::Ready(Ok(buffer.filled().len()))
     }
 }
 
@@ -92,8 +92,8 @@ impl<T: theirs::AsyncRead> ours::AsyncRead for FuturesIo<T> {
         cx: &mut Context<'_>,
         buf: &mut ours::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let lent = buf.initialize_unfilled();
-        let count = ready!(self.project().inner.poll_read(cx, lent))?;
+        let buffer = buf.initialize_unfilled();
+        let count = ready!(self.project().inner.poll_read(cx, buffer))?;
         // Panics if a reader claims to have read more than fits into the buffer.
         buf.advance(count);
         Poll::Ready(Ok(()))

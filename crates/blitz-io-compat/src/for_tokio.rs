@@ -76,9 +76,9 @@ macro_rules! bridge {
                 cx: &mut Context<'_>,
                 buf: &mut $to::ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
-                let mut lent = $from::ReadBuf::new(buf.initialize_unfilled());
-                ready!(self.project().inner.poll_read(cx, &mut lent))?;
-                let count = lent.filled().len();
+                let mut buffer = $from::ReadBuf::new(buf.initialize_unfilled());
+                ready!(self.project().inner.poll_read(cx, &mut buffer))?;
+                let count = buffer.filled().len();
                 buf.advance(count);
                 Poll::Ready(Ok(()))
             }

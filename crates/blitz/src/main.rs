@@ -154,7 +154,7 @@ fn help() -> String {
     }
     text += "  --version  show the version\n\n";
     text += "BLITZ_WORKER_THREADS sets the number of workers (else TOKIO_WORKER_THREADS does),\n";
-    text += "BLITZ_IO_BACKEND (auto, epoll, poll) how a runtime hears of its sockets.\n";
+    text += "BLITZ_IO_BACKEND (auto, epoll, poll, uring) how it waits for sockets.\n";
     text
 }
 

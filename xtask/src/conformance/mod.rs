@@ -23,7 +23,7 @@ pub(crate) use self::suite::write;
 use self::{
     build::{Built, build},
     expected::{Counts, Exceptions, Expected, Wrong, is_root},
-    run::{Conduct, Row, run_file},
+    run::{Row, RunPlan, run_file},
     suite::{Kind, Suite, Tokio, VERSION},
 };
 
@@ -138,8 +138,8 @@ pub fn main(arguments: &[String]) -> Outcome {
     let kind = request.kind();
     let exceptions = Exceptions::read(request.unstable, &known)?;
     let hanging = if request.upstream { Vec::new() } else { exceptions.hanging() };
-    let conduct = Conduct::read(&known, request.slice.clone(), hanging)?;
-    let rows = run(&request.files, kind, &conduct)?;
+    let plan = RunPlan::read(&known, request.slice.clone(), hanging)?;
+    let rows = run(&request.files, kind, &plan)?;
     print(&rows);
     println!("{} in {:.0} s", summary(&rows), start.elapsed().as_secs_f64());
     let counts = Counts::read()?;
@@ -158,7 +158,7 @@ pub fn main(arguments: &[String]) -> Outcome {
         root: is_root(),
     };
     let wrong = settle(expected.wrong(&rows), |files| {
-        let rows = run(files, kind, &conduct)?;
+        let rows = run(files, kind, &plan)?;
         print(&rows);
         Ok(expected.wrong(&rows))
     })?;
@@ -201,7 +201,7 @@ pub(crate) fn lines(path: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Compiles and runs the files.
-fn run(files: &[String], kind: Kind, conduct: &Conduct) -> Result<BTreeMap<String, Row>, String> {
+fn run(files: &[String], kind: Kind, plan: &RunPlan) -> Result<BTreeMap<String, Row>, String> {
     let mut rows = BTreeMap::new();
     for suite in Suite::of(files, kind)? {
         let built = build(&suite)?;
@@ -209,7 +209,7 @@ fn run(files: &[String], kind: Kind, conduct: &Conduct) -> Result<BTreeMap<Strin
         for (file, built) in built.files {
             let row = match built {
                 Built::Missing(what) => Row::Missing(what),
-                Built::Binary(binary) => run_file(&file, &binary, &suite.folder, conduct)?,
+                Built::Binary(binary) => run_file(&file, &binary, &suite.folder, plan)?,
             };
             rows.insert(file, row);
         }

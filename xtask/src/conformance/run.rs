@@ -61,7 +61,7 @@ impl Row {
 
 /// How the tests are run: preemption, and which tests need special treatment.
 #[derive(Debug)]
-pub(super) struct Conduct {
+pub(super) struct RunPlan {
     slice: Option<String>,
     /// Tests that assert that a blocked worker stays blocked, with their files.
     cooperative: Vec<(String, String)>,
@@ -70,7 +70,7 @@ pub(super) struct Conduct {
     hanging: Vec<(String, String)>,
 }
 
-impl Conduct {
+impl RunPlan {
     pub(super) fn read(
         known: &[String],
         slice: Option<String>,
@@ -92,7 +92,7 @@ pub(super) fn run_file(
     file: &str,
     binary: &Path,
     folder: &Path,
-    conduct: &Conduct,
+    plan: &RunPlan,
 ) -> Result<Row, String> {
     let is_in = |list: &[(String, String)], test: &str| {
         list.iter().any(|(of, name)| of == file && name == test)
@@ -104,12 +104,12 @@ pub(super) fn run_file(
         command.arg("--exact");
         command
     };
-    let slice = conduct.slice.as_deref();
+    let slice = plan.slice.as_deref();
     let tests = list(binary, folder)?;
     let (hanging, tests): (Vec<_>, Vec<_>) =
-        tests.into_iter().partition(|test| is_in(&conduct.hanging, test));
+        tests.into_iter().partition(|test| is_in(&plan.hanging, test));
     let (cooperative, rest): (Vec<_>, Vec<_>) =
-        tests.into_iter().partition(|test| is_in(&conduct.cooperative, test));
+        tests.into_iter().partition(|test| is_in(&plan.cooperative, test));
     let mut found = BTreeMap::new();
     for (tests, preemption) in [(rest, slice), (cooperative, Some("off"))] {
         if tests.is_empty() {

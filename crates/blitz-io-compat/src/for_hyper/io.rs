@@ -70,13 +70,13 @@ impl<T: ours::AsyncRead> theirs::Read for HyperIo<T> {
             // only into a `ReadBuf`, which never does that.
             let bytes = unsafe { buf.as_mut() };
             let (start, len) = (bytes.as_ptr().cast::<u8>(), bytes.len());
-            let mut lent = ours::ReadBuf::uninit(bytes);
-            ready!(self.project().inner.poll_read(cx, &mut lent))?;
+            let mut buffer = ours::ReadBuf::uninit(bytes);
+            ready!(self.project().inner.poll_read(cx, &mut buffer))?;
             // Safe code can replace a `ReadBuf` by any other one, whose filled length says nothing
             // about hyper's bytes. Two buffers that are not empty never begin at the same address.
-            let same = lent.filled().as_ptr() == start && lent.capacity() == len;
+            let same = buffer.filled().as_ptr() == start && buffer.capacity() == len;
             assert!(same, "a reader swapped its buffer: it must fill the one that it was given");
-            lent.filled().len()
+            buffer.filled().len()
         };
         // SAFETY: the reader filled `count` bytes at the start of this very buffer, as asserted
         // above, so they are initialised.
@@ -91,9 +91,9 @@ impl<T: theirs::Read> ours::AsyncRead for HyperIo<T> {
         cx: &mut Context<'_>,
         buf: &mut ours::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut lent = theirs::ReadBuf::new(buf.initialize_unfilled());
-        ready!(self.project().inner.poll_read(cx, lent.unfilled()))?;
-        let count = lent.filled().len();
+        let mut buffer = theirs::ReadBuf::new(buf.initialize_unfilled());
+        ready!(self.project().inner.poll_read(cx, buffer.unfilled()))?;
+        let count = buffer.filled().len();
         buf.advance(count);
         Poll::Ready(Ok(()))
     }

@@ -68,7 +68,7 @@ pub fn simplex(max_buf_size: usize) -> (ReadHalf<SimplexStream>, WriteHalf<Simpl
 }
 
 impl SimplexStream {
-    /// Creates a pipe in one piece; see [`simplex`] for halves.
+    /// Creates a pipe as one value that both reads and writes; [`simplex`] returns two halves.
     ///
     /// # Panics
     ///

@@ -143,7 +143,7 @@ impl Query {
     }
 
     fn shut_down_error(&self) -> io::Error {
-        let why = io::Error::other("the runtime is shutting down: look it up before that");
+        let why = io::Error::other("the runtime is shutting down: resolve names before that");
         failed(&self.host, self.port, why)
     }
 }

@@ -292,7 +292,8 @@ macro_rules! writing_methods {
 /// `$this`, which can write.
 macro_rules! io_methods {
     ($begin:expr, $this:literal) => {
-        /// Calls `f` if the socket is ready; `f` does I/O on this socket by other means.
+        /// Calls `f` if the socket is ready; `f` performs the I/O itself, for example through another
+        /// library.
         ///
         /// If `f` returns `WouldBlock`, the readiness is cleared, and the next wait is for a new
         /// event. So `f` must return `WouldBlock` only if this socket returned it, and must try
@@ -320,8 +321,8 @@ macro_rules! io_methods {
             self.evented().user_try_io(interest, f)
         }
 
-        /// Waits until the socket is ready and calls `f`, which does I/O on it by other means,
-        /// again and again while `f` returns `WouldBlock`.
+        /// Waits until the socket is ready and calls `f`, which performs the I/O itself, again and
+        /// again while `f` returns `WouldBlock`.
         ///
         /// `f` must return `WouldBlock` only if this socket returned it, as for `try_io`.
         ///
@@ -390,8 +391,8 @@ macro_rules! std_methods {
                 Ok(Self { io: $crate::net::evented::Evented::new(socket)? })
             }
 
-            /// Removes this from its runtime and converts it to the standard library's type. The
-            /// result is still in non-blocking mode.
+            /// Deregisters the socket from its runtime and converts it to the standard library's
+            /// type. The result is still in non-blocking mode.
             ///
             /// # Errors
             ///

@@ -690,7 +690,7 @@ fn assert_of_one_semaphore(own: &Semaphore, other: &Semaphore) {
 }
 
 impl<'a> SemaphorePermit<'a> {
-    /// Drops this without giving its permits back: the semaphore has fewer permits for good.
+    /// Forgets the permits without returning them: the semaphore has fewer permits for good.
     ///
     /// # Examples
     ///
@@ -784,7 +784,7 @@ impl Drop for SemaphorePermit<'_> {
 }
 
 impl OwnedSemaphorePermit {
-    /// Drops this without giving its permits back: the semaphore has fewer permits for good.
+    /// Forgets the permits without returning them: the semaphore has fewer permits for good.
     ///
     /// # Examples
     ///

@@ -93,7 +93,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version; the signature is Tokio's.
+    /// Never returns an error; the signature is Tokio's.
     ///
     /// # Panics
     ///
@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -152,7 +152,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -221,7 +221,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
@@ -250,7 +250,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///

@@ -725,7 +725,7 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version; the signature is Tokio's.
+    /// Never returns an error; the signature is Tokio's.
     ///
     /// # Panics
     ///
@@ -756,7 +756,7 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -782,7 +782,7 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
@@ -813,7 +813,7 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -840,7 +840,7 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
@@ -871,7 +871,7 @@ impl<'a, T: 'static> Builder<'a, T> {
     ///
     /// # Errors
     ///
-    /// Never returns an error in this version, like [`spawn`](Self::spawn).
+    /// Never returns an error, like [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///

@@ -60,10 +60,10 @@ fn a_wait_in_the_initialiser_of_a_thread_local_drops_what_another_fiber_borrows(
     });
     let second = spawn(&rt, || {
         VALUE.with(|value| {
-            let lent = (value.0.get(), DROPPED.load(SeqCst));
+            let inside = (value.0.get(), DROPPED.load(SeqCst));
             GATES[0].add_permits(1);
             pass(&GATES[1]);
-            (lent, (value.0.get(), DROPPED.load(SeqCst)))
+            (inside, (value.0.get(), DROPPED.load(SeqCst)))
         })
     });
     rt.block_on(first).unwrap();

@@ -1,4 +1,6 @@
 //! Tests fibers through the public API: `cargo test -p blitz-io --features fiber --test fiber`.
+//! A program of its own, because no other test is built with the feature, and because it replaces
+//! the global allocator.
 
 #![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 

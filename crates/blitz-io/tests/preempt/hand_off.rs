@@ -451,8 +451,9 @@ fn a_task_that_blocks_inside_of_an_overdue_poll_gets_on() {
         waits();
     };
     rt.block_on(rt.spawn(caught)).unwrap();
-    let lent = task::Builder::new().long_running().spawn_on(async move { waits() }, rt.handle());
-    rt.block_on(lent.unwrap()).unwrap();
+    let offloaded =
+        task::Builder::new().long_running().spawn_on(async move { waits() }, rt.handle());
+    rt.block_on(offloaded.unwrap()).unwrap();
 }
 
 #[test]

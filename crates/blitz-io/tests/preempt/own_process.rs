@@ -369,7 +369,7 @@ fn a_shutdown_that_waits_for_polls_names_them() {
         let polls = text.lines().filter(|line| line.contains("has been in one poll for "));
         let polls: Vec<_> = polls.filter(|line| line.contains("own_process.rs:")).collect();
         assert_eq!(polls.len(), 3 + fibers, "{text}");
-        for name in ["taken", "lent", "kept", "fiber"]
+        for name in ["taken", "offloaded", "kept", "fiber"]
             .into_iter()
             .filter(|name| *name != "fiber" || fibers == 1)
         {
@@ -384,7 +384,7 @@ fn a_shutdown_that_waits_for_polls_names_them() {
     let stuck = waiting.one_more();
     named("taken").spawn_on(async { stuck() }, rt.handle()).unwrap();
     let stuck = waiting.one_more();
-    named("lent").long_running().spawn_on(async { stuck() }, rt.handle()).unwrap();
+    named("offloaded").long_running().spawn_on(async { stuck() }, rt.handle()).unwrap();
     #[cfg(all(feature = "fiber", any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let fiber = blitz_io::fiber::Builder::new().name("fiber");

@@ -26,7 +26,7 @@ const MOST: u32 = 20;
 
 /// The interval at which the watch checks whether threads had to wait for a processor. Chosen:
 /// short against every limit, long against the cost of reading.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The variable with a whole number that multiplies every limit, for machines and tools that are
 /// slow: a memory checker runs a test tens of times slower.
@@ -159,7 +159,7 @@ impl Watchdog {
             }
             // With no test to watch there is no reason to wake up; an hour stands for that.
             let idle = watched.1.is_empty();
-            let next = watched.1.iter().map(|test| test.left.min(LOOK)).min();
+            let next = watched.1.iter().map(|test| test.left.min(CHECK_INTERVAL)).min();
             let rest = next.unwrap_or(Duration::from_secs(3600));
             let waited = self.changed.wait_timeout(watched, rest);
             watched = waited.unwrap_or_else(PoisonError::into_inner).0;

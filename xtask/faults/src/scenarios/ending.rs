@@ -33,9 +33,9 @@ pub(super) fn run(flavour: Flavour) -> Verdict {
         let runtime = flavour.runtime()?;
         let address = runtime.block_on(begin(alive.clone()))?;
         let outside: Vec<_> = (0..2).map(|_| thread::spawn(move || outsider(address))).collect();
-        // A `current_thread` runtime works only in here; each round ends at a different moment.
-        let moment = Duration::from_micros(500 + 1_700 * (round % 12));
-        runtime.block_on(async { time::sleep(moment).await });
+        // A `current_thread` runtime works only in here; each round has a different delay.
+        let delay = Duration::from_micros(500 + 1_700 * (round % 12));
+        runtime.block_on(async { time::sleep(delay).await });
         let start = Instant::now();
         end(runtime, round);
         let took = start.elapsed();

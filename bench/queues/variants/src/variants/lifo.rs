@@ -136,7 +136,7 @@ mod tests {
         model(move || {
             let (mut owner, thief) = lifo::<TestNode, N>();
             let thief = thread::spawn(move || {
-                // The bead goes through a link, so that a model sees whether the item was
+                // The node goes through a link, so that a model sees whether the item was
                 // published.
                 let chain = thief.steal().map(crate::engine::queue::Chain::one);
                 chain.map(crate::engine::queue::test_node::values).unwrap_or_default()

@@ -43,7 +43,7 @@ mod tests {
             }
             let (mut target, _) = ring();
             drop(thief.steal_half_into(&mut target));
-            // The owner has not seen the steal yet, so its hint is the address of a freed bead.
+            // The owner has not seen the steal yet, so its hint is the address of a freed node.
             assert!(owner.next_hint().is_some());
             assert_eq!(super::pop(&mut owner).map(|item| item.value()), Some(2));
             assert!(owner.next_hint().is_none());

@@ -70,7 +70,7 @@ const HALF: u32 = CAPACITY / 2;
 
 /// How often a thief reads `busy` again: long enough for one pop, which is a handful of
 /// instructions. Picked, not measured. A model tries once.
-const LOOKS: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
+const CHECKS: u32 = if cfg!(blitz_loom) { 1 } else { 64 };
 
 /// `word` while no thief is active.
 const IDLE: u64 = 0;
@@ -405,7 +405,7 @@ impl<T: Linked> UnfencedThief<T> {
         if !weakened!("unfenced_heavy") {
             heavy();
         }
-        for _ in 0..LOOKS {
+        for _ in 0..CHECKS {
             // Acquire: sees the pop that ended. Pairs with the Release of B5.
             if !words.busy.load(Acquire) || weakened!("unfenced_busy_check") {
                 return true;

@@ -17,7 +17,10 @@ impl UringSelector {
     /// # Errors
     /// Always returns an error.
     pub(super) fn new() -> io::Result<Self> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "it is not built for this architecture"))
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "io_uring is not supported on this architecture",
+        ))
     }
 
     pub(super) fn add(&self, _: Fd<'_>, _: Token, _: Interest) -> io::Result<()> {

@@ -419,7 +419,8 @@ impl Shared {
         }
     }
 
-    /// C2 for an operation of any kind; returns the readiness that C3 reports.
+    /// Records the result of a completed operation of any kind, and returns the readiness to report
+    /// (C2 and C3).
     fn complete(
         self: &Arc<Self>,
         mut operation: Box<Operation>,

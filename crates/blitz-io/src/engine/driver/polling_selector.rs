@@ -170,7 +170,7 @@ impl PollingSelector {
         self.hand_over(&table);
     }
 
-    /// The second half of C2: signals the thread that waits, so that it takes the new request.
+    /// Signals the waiting thread, so that it takes the new request (the end of C2).
     fn hand_over(&self, table: &PollingTable) {
         if cfg!(windows) && table.waiting {
             self.signal();

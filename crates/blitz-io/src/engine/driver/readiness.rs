@@ -359,8 +359,8 @@ impl Record {
         RecordWait { record: self, interest, waiter: Waiter::new(WaiterData { number: 0 }) }
     }
 
-    /// T2 and T3 of a future, called with the lock held. On `Pending` WAITERS is set and the future
-    /// must join.
+    /// Returns the readiness, or sets WAITERS and returns `Pending`; then the future must join the
+    /// queue. Called with the lock held (T2 and T3).
     fn queue(&self, mask: Ready) -> Poll<ReadyEvent> {
         // Acquire, here and on failure: sees what was done before the event. Pairs with the AcqRel
         // in `set`.

@@ -550,7 +550,7 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
             // share one waker.
             continue;
         }
-        // What the future's poll still holds would be held while other fibers run.
+        // Locks that the future's poll holds would stay held while other fibers run.
         if let Err(reason) = current_frame() {
             panic!("{}", reason.text());
         }

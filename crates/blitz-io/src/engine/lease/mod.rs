@@ -520,8 +520,8 @@ impl Lease {
     pub(super) fn begin(&self, record: &PollRecord, core: NonNull<()>) {
         let mut state = lock(&self.state);
         debug_assert!(!record.is_in_user_code(), "a core begins outside of user code");
-        // A number that no inspector has seen: what an inspector has seen of this thread before was
-        // with another core.
+        // A fresh number, because an inspector may remember the last one, which belonged to another
+        // core.
         // Relaxed, three times: the lock orders them.
         record.seq.store(record.seq().wrapping_add(DEPTH + 1), Relaxed);
         self.hog.store(false, Relaxed);

@@ -207,8 +207,8 @@ impl Pool {
         self.spare_threads.get().and_then(Weak::upgrade)
     }
 
-    /// The second half of H2, after the core was left in `handoff` and no thread comes for it: has
-    /// the core ended on another thread if the pool is stopping.
+    /// Has a core that was left in `handoff`, and that no thread comes for, ended on another thread
+    /// if the pool is stopping (the end of H2).
     fn end_if_stopping(self: &Arc<Self>, handoff: Arc<Handoff>) {
         if self.is_stopping() && !weakened!("handoff_sees_stop") {
             // Never on this thread, because its poll may hold a lock that a destructor needs. If

@@ -31,7 +31,7 @@ impl<T> PinLock<T> {
     /// half changed.
     pub(crate) fn with<R>(self: Pin<&Self>, f: impl FnOnce(Pin<&mut T>) -> R) -> R {
         let Ok(mut value) = self.get_ref().0.lock() else {
-            panic!("a call of the shared value has panicked before: make a new one")
+            panic!("an earlier call of the shared value panicked: create a new one")
         };
         // SAFETY: `self` is pinned, so the value stays where it is until it is dropped:
         // `into_inner` needs a lock that is not pinned, or an `Unpin` value, and nothing
@@ -49,7 +49,7 @@ impl<T> PinLock<T> {
     {
         match self.0.into_inner() {
             Ok(value) => value,
-            Err(_) => panic!("a call of the shared value has panicked before: make a new one"),
+            Err(_) => panic!("an earlier call of the shared value panicked: create a new one"),
         }
     }
 }

@@ -77,7 +77,7 @@ impl ThreadConfig {
             None => Ok(names),
             Some(name) => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("the thread name {name:?} has a NUL byte in it: leave that out"),
+                format!("the thread name {name:?} has a NUL byte in it: remove it"),
             )),
         }
     }

@@ -139,7 +139,8 @@ impl TimerEntry {
     /// 2. `f` does not call this function for the same entry.
     #[inline]
     pub(super) unsafe fn shared<R>(node: NonNull<Self>, f: impl FnOnce(&mut Shared) -> R) -> R {
-        // SAFETY: by 1. and 2. there is no other reference.
+        // SAFETY: our obligation 1 makes the entry alive and its shared part the caller's; by our
+        // obligation 2, `f` does not come back here for it. So there is no other reference.
         unsafe { node.as_ref().shared.with_mut(|shared| f(&mut *shared)) }
     }
 }

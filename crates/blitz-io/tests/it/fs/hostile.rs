@@ -313,7 +313,7 @@ fn a_read_that_was_queued_before_the_end_is_made_and_the_file_goes_on_elsewhere(
 }
 
 #[test]
-fn tasks_with_files_are_aborted_at_any_moment() {
+fn tasks_with_files_are_aborted_at_any_point() {
     let _watch = watchdog::start();
     let dir = folder();
     let path = file(dir.path(), 100_000);

@@ -145,18 +145,18 @@ fn in_any_program_each_of_very_many_closures_runs_once() {
 }
 
 /// Numbered jobs, some of which panic.
-struct Crowd {
+struct ManyJobs {
     /// One bit for each job that has run.
     ran: Vec<AtomicU64>,
     panics: AtomicUsize,
 }
 
-impl Crowd {
+impl ManyJobs {
     /// The size below which a node catches panics. Jobs are divided down to one, so a panic passes
     /// through some ten joins up to the first such node.
     const CATCHES: usize = 2_000;
 
-    /// Creates a crowd; `jobs` must be a multiple of 64.
+    /// Creates a many_jobs; `jobs` must be a multiple of 64.
     fn new(jobs: usize) -> Self {
         let ran = (0..jobs / 64).map(|_| AtomicU64::new(0)).collect();
         Self { ran, panics: AtomicUsize::new(0) }
@@ -202,13 +202,13 @@ impl Crowd {
     }
 }
 
-fn crowd(jobs: usize) {
-    let crowd = Crowd::new(jobs);
+fn many_jobs(jobs: usize) {
+    let many_jobs = ManyJobs::new(jobs);
     let pool = ThreadPoolBuilder::new().num_threads(16).build().unwrap();
-    pool.install(|| crowd.divide(0..jobs));
-    let lost = crowd.ran.iter().position(|bits| bits.load(Relaxed) != u64::MAX);
+    pool.install(|| many_jobs.divide(0..jobs));
+    let lost = many_jobs.ran.iter().position(|bits| bits.load(Relaxed) != u64::MAX);
     assert_eq!(lost, None, "the 64 jobs of this number");
-    let panics = crowd.panics.into_inner();
+    let panics = many_jobs.panics.into_inner();
     // All panics but those that share a node with another.
     assert!(panics > jobs / 10_000 / 2, "{panics} panics");
 }
@@ -216,12 +216,12 @@ fn crowd(jobs: usize) {
 #[test]
 fn a_hundred_thousand_jobs_of_which_some_panic_run_once_each() {
     let _watch = watchdog::start();
-    crowd(100_032);
+    many_jobs(100_032);
 }
 
 #[test]
 #[ignore = "minutes"]
 fn a_hundred_million_jobs_of_which_some_panic_run_once_each_on_more_threads_than_processors() {
     let _watch = watchdog::start_for(Duration::from_secs(30 * 60));
-    crowd(100_000_000);
+    many_jobs(100_000_000);
 }

@@ -60,6 +60,19 @@ fn types_of_the_runtime_have_tokios_marker_traits() {
 }
 
 #[test]
+fn runtimes_and_handles_are_unwind_safe_as_tokios_are() {
+    assert!(has!(Runtime: UnwindSafe) && has!(Runtime: RefUnwindSafe), "Runtime");
+    assert!(has!(Handle: UnwindSafe) && has!(Handle: RefUnwindSafe), "Handle");
+    let metrics = has!(RuntimeMetrics: UnwindSafe) && has!(RuntimeMetrics: RefUnwindSafe);
+    assert!(metrics, "RuntimeMetrics");
+}
+
+#[test]
+fn a_guard_can_be_shared_with_other_threads_as_tokios_can() {
+    assert!(has!(EnterGuard<'static>: Sync));
+}
+
+#[test]
 fn types_of_tasks_have_tokios_marker_traits() {
     assert_eq!(traits_of!(AbortHandle), [YES; 5]);
     assert_eq!(traits_of!(Id), [YES; 5]);

@@ -52,6 +52,16 @@ fn absurd_worker_counts_are_an_error_that_names_them() {
     Builder::new_current_thread().worker_threads(usize::MAX).build().unwrap();
 }
 
+/// Guards against a build that waits for threads that it never started.
+#[test]
+fn a_name_that_no_thread_can_have_ends_the_build() {
+    let _watch = watchdog::start();
+    let build =
+        || Builder::new_multi_thread().worker_threads(2).thread_name("a\0b").build().map(drop);
+    let built = std::panic::catch_unwind(build);
+    assert!(!matches!(built, Ok(Ok(()))), "no thread has such a name");
+}
+
 #[test]
 fn block_on_inside_block_on_panics_at_the_caller_and_says_to_await() {
     let _watch = watchdog::start();

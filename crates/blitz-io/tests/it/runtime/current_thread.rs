@@ -1,7 +1,7 @@
 //! Tests the current-thread runtime: the order of tasks, and several threads inside it.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc, Barrier, Mutex,
     atomic::{AtomicUsize, Ordering::Relaxed},
     mpsc,
 };
@@ -11,7 +11,7 @@ use blitz_io::task;
 use crate::support::{gate::Gate, manual_poll::poll_once, runtimes::one_thread, watchdog};
 
 /// Spawns `count` tasks, inside a task or from outside; returns the first that ran out of order.
-pub(crate) fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
+fn out_of_turn(count: u32, inside: bool) -> Option<u32> {
     let rt = one_thread();
     let order: Arc<Mutex<Vec<u32>>> = Arc::default();
     let seen = order.clone();
@@ -45,6 +45,14 @@ fn tasks_run_in_the_order_in_which_they_were_spawned() {
     assert_eq!(out_of_turn(50, false), None);
     assert_eq!(out_of_turn(50, true), None);
     assert_eq!(out_of_turn(2_000, true), None);
+}
+
+/// Guards against a check of the injector that lets its first task overtake tasks that were taken
+/// out of it before.
+#[test]
+fn many_tasks_run_in_the_order_in_which_they_were_spawned_from_outside() {
+    let _watch = watchdog::start();
+    assert_eq!(out_of_turn(2_000, false), None);
 }
 
 #[test]
@@ -159,6 +167,33 @@ fn when_the_thread_that_runs_the_tasks_panics_another_goes_on() {
         assert_eq!(second.join().unwrap().unwrap(), 7);
     });
     assert_eq!(rt.block_on(async { 3 }), 3);
+}
+
+/// Guards against a thread that leaves `block_on` and consumes the wake-up by which another thread
+/// would have taken over the tasks.
+#[test]
+fn many_threads_inside_block_on_all_finish() {
+    let _watch = watchdog::start();
+    for _ in 0..20 {
+        let rt = one_thread();
+        let start = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    rt.block_on(async {
+                        for n in 0..50 {
+                            let task = blitz_io::spawn(async move {
+                                task::yield_now().await;
+                                n
+                            });
+                            assert_eq!(task.await.unwrap(), n);
+                        }
+                    });
+                });
+            }
+        });
+    }
 }
 
 #[test]

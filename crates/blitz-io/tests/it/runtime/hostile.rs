@@ -317,6 +317,33 @@ fn a_build_that_fails_inside_a_task_is_an_error() {
     });
 }
 
+/// Guards against a build that waits for threads that it never started.
+#[test]
+fn a_name_function_that_panics_is_reported_and_leaves_nothing_behind() {
+    let _watch = watchdog::start();
+    let started = Arc::new(AtomicUsize::new(0));
+    let stopped = Arc::new(AtomicUsize::new(0));
+    let (starts, stops, named) = (started.clone(), stopped.clone(), AtomicUsize::new(0));
+    let built = catch_unwind(AssertUnwindSafe(|| {
+        Builder::new_multi_thread()
+            .worker_threads(3)
+            .thread_name_fn(move || {
+                assert_eq!(named.fetch_add(1, SeqCst), 0, "no second name");
+                "only".to_owned()
+            })
+            .on_thread_start(move || {
+                starts.fetch_add(1, SeqCst);
+            })
+            .on_thread_stop(move || {
+                stops.fetch_add(1, SeqCst);
+            })
+            .build()
+            .map(drop)
+    }));
+    assert!(!matches!(built, Ok(Ok(()))), "two threads without a name");
+    watchdog::until(|| started.load(SeqCst) == stopped.load(SeqCst));
+}
+
 #[test]
 fn a_name_fn_of_a_lazy_runtime_may_spawn() {
     let _watch = crate::support::watchdog::start();

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -252,5 +252,43 @@ fn a_busy_worker_takes_tasks_queued_behind_a_blocked_one() {
             rt.block_on(blocked).unwrap();
         }
         over.store(true, Relaxed);
+    }
+}
+
+/// Brings as many tasks as there are workers into a poll at the same time; nothing else is spawned
+/// that would wake a worker.
+fn meet(rt: &Runtime) {
+    let count = rt.metrics().num_workers();
+    let meeting = Arc::new(Barrier::new(count));
+    let tasks: Vec<_> = (0..count)
+        .map(|_| {
+            let meeting = meeting.clone();
+            rt.spawn(async move { meeting.wait().is_leader() })
+        })
+        .collect();
+    for task in tasks {
+        rt.block_on(task).unwrap();
+    }
+}
+
+/// Guards against a task that stays in the queue of a worker that is inside a long poll, while
+/// another worker sleeps.
+#[test]
+fn as_many_blocking_polls_as_workers_run_at_the_same_time_on_new_runtimes() {
+    let _watch = watchdog::start();
+    for round in 0..2_000 {
+        let rt = workers(2 + round % 3);
+        meet(&rt);
+    }
+}
+
+/// Guards against the same on workers that have worked and slept before.
+#[test]
+fn as_many_blocking_polls_as_workers_run_at_the_same_time() {
+    let _watch = watchdog::start();
+    let (two, four) = (workers(2), workers(4));
+    for _ in 0..5_000 {
+        meet(&two);
+        meet(&four);
     }
 }

@@ -570,3 +570,36 @@ fn every_worker_has_been_busy() {
         }
     }
 }
+
+/// Guards against a count that is lost when a task ends during the shutdown.
+#[test]
+fn no_task_is_alive_after_the_end() {
+    let _watch = watchdog::start();
+    for round in 0..300 {
+        let rt = workers(8);
+        let metrics = rt.metrics();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for n in 0..200 {
+                        let task = rt.spawn(async move {
+                            blitz_io::spawn(async move {
+                                for _ in 0..n % 4 {
+                                    yield_now().await;
+                                }
+                            })
+                        });
+                        if n % 8 == 0 {
+                            task.abort();
+                        }
+                        if n % 3 == 0 {
+                            drop(rt.block_on(task));
+                        }
+                    }
+                });
+            }
+        });
+        drop(rt);
+        assert_eq!(metrics.num_alive_tasks(), 0, "round {round}");
+    }
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod auto_traits;
 mod bad_input;
+mod block_on;
 mod blocking_thread_limit;
 mod builder;
 mod current_thread;
@@ -16,7 +17,6 @@ mod handles_after_shutdown;
 #[cfg(all(unix, feature = "full", feature = "test-util"))]
 mod panic_messages;
 mod panics;
-mod regressions;
 mod rng_seed;
 mod shutdown;
 mod shutdown_blocking;

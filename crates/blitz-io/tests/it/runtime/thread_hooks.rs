@@ -1,4 +1,5 @@
-//! Tests that the hooks of threads are called as often, and on the threads, as documented.
+//! Tests that the hooks of threads are called as often, and on the threads, as documented, and
+//! that no task is lost that a hook wakes or spawns.
 
 use std::{
     sync::{
@@ -177,5 +178,40 @@ fn a_panic_in_any_hook_ends_there_and_the_thread_works_on() {
         drop(rt);
         assert!(called.load(Relaxed) >= 2, "{bad:?}");
         assert!(poll_once(&mut left).is_ready(), "a task was lost");
+    }
+}
+
+/// Guards against a worker that goes to sleep although a task came into its queue meanwhile: the
+/// hook's own thread put it there, so no other worker is notified.
+#[test]
+fn a_wake_inside_the_park_hook_is_not_lost() {
+    let _watch = watchdog::start();
+    for builder in [Builder::new_multi_thread(), Builder::new_current_thread()] {
+        let gate = Gate::new();
+        let (mut builder, opener) = (builder, gate.clone());
+        let rt = builder.worker_threads(1).on_thread_park(move || opener.open()).build();
+        let rt = rt.unwrap();
+        rt.block_on(rt.spawn(gate.opened())).unwrap();
+    }
+}
+
+/// Guards against a worker that goes to sleep although its park hook has spawned a task.
+#[test]
+fn a_spawn_inside_the_park_hook_runs() {
+    let _watch = watchdog::start();
+    for builder in [Builder::new_multi_thread(), Builder::new_current_thread()] {
+        let (gate, first) = (Gate::new(), AtomicBool::new(true));
+        let (mut builder, opener) = (builder, gate.clone());
+        let rt = builder
+            .worker_threads(1)
+            .on_thread_park(move || {
+                if first.swap(false, Relaxed) {
+                    let opener = opener.clone();
+                    blitz_io::spawn(async move { opener.open() });
+                }
+            })
+            .build()
+            .unwrap();
+        rt.block_on(gate.opened());
     }
 }

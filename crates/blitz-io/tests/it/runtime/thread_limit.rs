@@ -73,7 +73,7 @@ fn a_stack_that_does_not_fit_makes_build_fail() {
     }
 }
 
-pub(crate) fn lazy_without_threads() -> Runtime {
+fn lazy_without_threads() -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(2)
         .thread_stack_size(NO_STACK)
@@ -93,6 +93,15 @@ fn a_refused_thread_of_a_lazy_start_panics_in_the_first_spawn() {
     caught.says(&["thread", "use fewer"]);
     tally.assert_all_dropped(1);
     drop(rt);
+}
+
+#[test]
+fn a_refused_thread_of_a_lazy_start_panics_at_the_line_of_the_spawn() {
+    let _watch = watchdog::start();
+    let rt = lazy_without_threads();
+    panic_of(|| rt.spawn(async {})).at(file!(), line!());
+    let _entered = rt.enter();
+    panic_of(|| blitz_io::spawn(async {})).at(file!(), line!());
 }
 
 #[test]

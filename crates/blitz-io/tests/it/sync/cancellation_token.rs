@@ -262,6 +262,24 @@ fn a_deep_tree_is_cancelled_and_dropped_without_recursion() {
 }
 
 #[test]
+fn a_tree_of_tokens_may_be_deep() {
+    const DEPTH: usize = 100_000;
+    let _watch = watchdog::start();
+    let cancelled = chain(DEPTH);
+    let leaf = cancelled[DEPTH - 1].clone();
+    let mut waiter = waiting(leaf.cancelled());
+    cancelled[0].cancel();
+    waiter.woken_and_ready();
+    drop(waiter);
+    drop(cancelled);
+    // Dropped from the root down, from the leaf up, and only the leaf kept.
+    drop(chain(DEPTH));
+    chain(DEPTH).into_iter().rev().for_each(drop);
+    let leaf = chain(DEPTH).pop();
+    drop(leaf);
+}
+
+#[test]
 fn children_of_a_dropped_token_hang_on_its_parent() {
     let root = CancellationToken::new();
     let [before, middle, after] = [(); 3].map(|()| root.child_token());

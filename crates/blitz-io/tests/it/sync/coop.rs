@@ -1,4 +1,6 @@
 //! Tests that a loop over operations of `sync` that are always ready lets other tasks run.
+//!
+//! Every operation that completes takes a unit of budget, which Tokio does not guarantee.
 
 use std::{
     future::{Future, poll_fn},
@@ -148,6 +150,45 @@ fn a_gone_watcher_seen_again_and_again_yields() {
 }
 
 #[test]
+fn receiving_kept_notifications_yields() {
+    let notify = Arc::new(Notify::new());
+    yields(|done| {
+        forever!(done, {
+            notify.notify_one();
+            notify.notified().await;
+        })
+    });
+}
+
+#[test]
+fn passing_a_barrier_of_one_yields() {
+    let barrier = Arc::new(Barrier::new(1));
+    yields(|done| forever!(done, barrier.wait().await));
+}
+
+#[test]
+fn awaiting_full_cells_yields() {
+    let (cell, once) = (OnceCell::from(1), SetOnce::from(1));
+    yields(|done| {
+        forever!(done, {
+            cell.get_or_init(|| async { 2 }).await;
+        })
+    });
+    yields(|done| {
+        forever!(done, {
+            once.wait().await;
+        })
+    });
+}
+
+#[test]
+fn awaiting_a_cancelled_token_yields() {
+    let token = CancellationToken::new();
+    token.cancel();
+    yields(|done| forever!(done, token.cancelled().await));
+}
+
+#[test]
 fn an_operation_outside_a_task_is_not_limited() {
     let mutex = Mutex::new(0);
     crate::support::manual_poll::now(async {
@@ -179,7 +220,7 @@ fn a_task_that_yields_for_its_budget_loses_nothing() {
 fn cells_and_tokens_that_are_ready_end_at_once_even_without_budget() {
     let _watch = watchdog::start();
     let rt = one_thread();
-    // These need not take budget; only their completion is promised.
+    // Each takes budget, as tested above; here, only the completion is tested.
     rt.block_on(rt.spawn(async {
         let (cell, once) = (OnceCell::from(1), SetOnce::from(2));
         let token = CancellationToken::new();

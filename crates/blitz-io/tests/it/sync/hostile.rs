@@ -1,4 +1,6 @@
 //! Tests values whose `Drop` panics, and wakers that panic: nothing is lost or dropped twice.
+//!
+//! A waker that panics does not prevent others from being woken, which Tokio does not guarantee.
 
 use std::{
     future::Future,
@@ -7,8 +9,8 @@ use std::{
 };
 
 use blitz_io::sync::{
-    CancellationToken, Mutex, Notify, OnceCell, Semaphore, SetOnce, broadcast, mpsc, oneshot,
-    watch as watching,
+    Barrier, CancellationToken, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast,
+    mpsc, oneshot, watch as watching,
 };
 
 use crate::support::{
@@ -267,4 +269,70 @@ fn a_waker_that_panics_does_not_keep_a_value_from_being_set() {
     assert_eq!(*bad.ready(), 1);
     drop(bad);
     assert_eq!(once.set(2).unwrap_err().0, 2);
+}
+
+/// Waits with a waker that panics, between two waits with good wakers; `end` must wake them all.
+fn all_are_woken<F: Future>(wait: impl Fn() -> F, end: impl FnOnce()) {
+    let mut first = waiting(wait());
+    let mut bad = waits_badly(wait());
+    let mut last = waiting(wait());
+    // Whether the panic reaches the caller is not tested.
+    let _ = catch_unwind(AssertUnwindSafe(end));
+    first.woken_and_ready();
+    bad.ready();
+    last.woken_and_ready();
+}
+
+#[test]
+fn a_waker_that_panics_keeps_no_other_waiter_of_a_primitive_from_being_woken() {
+    let _watch = watchdog::start();
+    let semaphore = Arc::new(Semaphore::new(0));
+    all_are_woken(|| semaphore.acquire(), || semaphore.add_permits(3));
+    semaphore.forget_permits(3);
+    all_are_woken(|| semaphore.acquire(), || semaphore.close());
+    let lock = Arc::new(RwLock::new(()));
+    let writer = lock.clone().try_write_owned().unwrap();
+    all_are_woken(|| lock.clone().read_owned(), || drop(writer));
+    let notify = Notify::new();
+    all_are_woken(|| notify.notified(), || notify.notify_waiters());
+    let barrier = Barrier::new(4);
+    all_are_woken(|| barrier.wait(), || assert!(now(barrier.wait()).is_leader()));
+    let once = SetOnce::new();
+    all_are_woken(|| once.wait(), || once.set(1).unwrap());
+    let token = CancellationToken::new();
+    let child = token.child_token();
+    all_are_woken(|| child.cancelled(), || token.cancel());
+}
+
+#[test]
+fn a_waker_that_panics_keeps_no_other_waiter_of_a_channel_from_being_woken() {
+    let _watch = watchdog::start();
+    let (tx, rx) = mpsc::channel::<u8>(1);
+    all_are_woken(|| tx.closed(), || drop(rx));
+    let (tx, rx) = broadcast::channel(1);
+    let recv = || {
+        let mut rx = rx.resubscribe();
+        async move { rx.recv().await }
+    };
+    all_are_woken(recv, || assert!(tx.send(1).is_ok()));
+    let (tx, rx) = watching::channel(0);
+    let changed = || {
+        let mut rx = rx.clone();
+        rx.mark_unchanged();
+        async move { rx.changed().await }
+    };
+    // Repeated, because receivers wait in one of several queues, and the order depends on which.
+    for n in 0..100 {
+        all_are_woken(changed, || tx.send(n).unwrap());
+    }
+}
+
+#[test]
+fn a_token_is_cancelled_with_its_whole_tree_although_a_waker_panics() {
+    let _watch = watchdog::start();
+    let root = CancellationToken::new();
+    let children: Vec<_> = (0..10).map(|_| root.child_token()).collect();
+    let _bad: Vec<_> = children.iter().map(|child| waits_badly(child.cancelled())).collect();
+    let _ = catch_unwind(AssertUnwindSafe(|| root.cancel()));
+    assert!(children.iter().all(CancellationToken::is_cancelled));
 }

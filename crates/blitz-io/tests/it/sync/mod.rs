@@ -2,7 +2,6 @@
 
 mod auto_traits;
 mod barrier;
-mod extra_guarantees;
 mod blocking;
 mod broadcast;
 mod broadcast_model;

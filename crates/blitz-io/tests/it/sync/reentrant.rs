@@ -1,8 +1,8 @@
 //! Tests wakers and values that use the primitive from which they are called.
 //!
-//! A waker may do anything when it is woken or dropped, and so may a value when it is dropped, so
-//! the primitive must hold no lock meanwhile that they need. A deadlock ends the test through
-//! `watch`.
+//! A waker may do anything when it is woken or dropped, and so may a value when it is dropped or
+//! cloned, so the primitive must hold no lock meanwhile that they need. A deadlock ends the test
+//! through `watch`.
 
 use std::{
     future::Future,
@@ -511,6 +511,69 @@ fn a_waker_of_a_broadcast_may_use_the_channel() {
     let _ = recv.poll();
     drop(recv);
     times.assert(2);
+}
+
+/// A message that uses its channel when it is dropped.
+#[derive(Clone)]
+struct Returns(Option<broadcast::Sender<Returns>>, Arc<AtomicUsize>);
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        if let Some(tx) = self.0.take() {
+            let _ = (tx.len(), tx.receiver_count());
+            drop(tx.subscribe());
+            drop(tx.send(Returns(None, self.1.clone())));
+            self.1.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_broadcast_value_that_is_overwritten_may_use_its_channel() {
+    let _watch = watchdog::start();
+    let times = Arc::new(AtomicUsize::new(0));
+    let (tx, rx) = broadcast::channel(1);
+    assert!(tx.send(Returns(Some(tx.clone()), times.clone())).is_ok());
+    assert!(tx.send(Returns(None, times.clone())).is_ok());
+    assert_eq!(times.load(Relaxed), 1);
+    drop(rx);
+}
+
+#[test]
+fn a_broadcast_value_that_goes_with_its_last_receiver_may_use_its_channel() {
+    let _watch = watchdog::start();
+    let times = Arc::new(AtomicUsize::new(0));
+    let (tx, rx) = broadcast::channel(4);
+    for _ in 0..3 {
+        assert!(tx.send(Returns(Some(tx.clone()), times.clone())).is_ok());
+    }
+    drop(rx);
+    assert_eq!(times.load(Relaxed), 3);
+}
+
+/// A message that uses its channel when it is cloned.
+struct Looks(broadcast::Sender<Looks>, Arc<AtomicUsize>);
+
+impl Clone for Looks {
+    fn clone(&self) -> Self {
+        // Everything but the slot that holds this message.
+        let _ = self.0.receiver_count();
+        drop(self.0.subscribe());
+        self.1.fetch_add(1, Relaxed);
+        Self(self.0.clone(), self.1.clone())
+    }
+}
+
+#[test]
+fn a_broadcast_value_that_is_cloned_may_use_its_channel() {
+    let _watch = watchdog::start();
+    let times = Arc::new(AtomicUsize::new(0));
+    let (tx, mut one) = broadcast::channel(4);
+    let two = tx.subscribe();
+    assert!(tx.send(Looks(tx.clone(), times.clone())).is_ok());
+    assert!(one.try_recv().is_ok());
+    assert_eq!(times.load(Relaxed), 1);
+    drop((one, two));
 }
 
 #[test]

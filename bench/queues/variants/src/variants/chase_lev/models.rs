@@ -6,29 +6,29 @@ use super::{ChaseLevDeque, Stolen};
 use crate::engine::prim::{Arc, Ordering::Relaxed, UnsafeCell, barrier, model, thread};
 
 /// A job with content that its taker reads and changes.
-struct Bead(UnsafeCell<usize>);
+struct TestNode(UnsafeCell<usize>);
 
-// SAFETY: the thread that takes a bead has it alone; the model checks that.
-unsafe impl Sync for Bead {}
+// SAFETY: the thread that takes a node has it alone; the model checks that.
+unsafe impl Sync for TestNode {}
 
-/// A deque of beads that live as long as it does.
+/// A deque of nodes that live as long as it does.
 struct World {
-    deque: ChaseLevDeque<Bead>,
-    beads: Vec<Bead>,
+    deque: ChaseLevDeque<TestNode>,
+    nodes: Vec<TestNode>,
 }
 
 impl World {
-    fn new(beads: usize) -> Arc<Self> {
-        let beads = (0..beads).map(|_| Bead(UnsafeCell::new(0))).collect();
-        Arc::new(Self { deque: ChaseLevDeque::new(), beads })
+    fn new(nodes: usize) -> Arc<Self> {
+        let nodes = (0..nodes).map(|_| TestNode(UnsafeCell::new(0))).collect();
+        Arc::new(Self { deque: ChaseLevDeque::new(), nodes })
     }
 
     fn push(&self, number: usize) -> u64 {
-        let bead = &self.beads[number];
-        // SAFETY: no other thread has the bead yet; the model checks that.
-        bead.0.with_mut(|value| unsafe { *value = 10 });
+        let node = &self.nodes[number];
+        // SAFETY: no other thread has the node yet; the model checks that.
+        node.0.with_mut(|value| unsafe { *value = 10 });
         // SAFETY: 1. each model has one thread that pushes and pops.
-        unsafe { self.deque.push(NonNull::from(bead)) }.index
+        unsafe { self.deque.push(NonNull::from(node)) }.index
     }
 
     fn pop(&self) -> usize {
@@ -39,24 +39,24 @@ impl World {
     /// Tries to steal once; a thief that was too late gets nothing.
     fn steal(&self) -> usize {
         match self.deque.steal() {
-            Stolen::Job(bead) => taken(bead),
+            Stolen::Job(node) => taken(node),
             Stolen::Again | Stolen::Nothing => 0,
         }
     }
 
     fn assert_each_taken_once(&self) {
-        for bead in &self.beads {
-            // SAFETY: all threads are joined, so no other thread touches the bead.
-            bead.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
+        for node in &self.nodes {
+            // SAFETY: all threads are joined, so no other thread touches the node.
+            node.0.with(|value| assert_eq!(unsafe { *value }, 11, "taken once"));
         }
     }
 }
 
-fn taken(bead: NonNull<Bead>) -> usize {
-    // SAFETY: 1. beads live as long as the world. 2. The thread that takes one has it alone; the
+fn taken(node: NonNull<TestNode>) -> usize {
+    // SAFETY: 1. nodes live as long as the world. 2. The thread that takes one has it alone; the
     // model checks that.
     unsafe {
-        bead.as_ref().0.with_mut(|value| {
+        node.as_ref().0.with_mut(|value| {
             assert_eq!(*value, 10, "made, and not taken before");
             *value = 11;
         });
@@ -76,7 +76,7 @@ fn the_last_job_has_one_taker() {
         // SAFETY: 1. this thread is the owner.
         let popped = unsafe { world.deque.pop_at(index) };
         if popped {
-            taken(NonNull::from(&world.beads[0]));
+            taken(NonNull::from(&world.nodes[0]));
         }
         assert_eq!(usize::from(popped) + thief.join().unwrap(), 1);
         assert!(!world.deque.has_jobs());
@@ -153,7 +153,7 @@ fn a_push_or_a_request_sees_the_other() {
             }
         });
         // SAFETY: 1. this thread is the owner.
-        let pushed = unsafe { world.deque.push(NonNull::from(&world.beads[0])) };
+        let pushed = unsafe { world.deque.push(NonNull::from(&world.nodes[0])) };
         let published = pushed.is_requested && world.deque.publish();
         assert!(sleeper.join().unwrap() || published, "neither saw the other");
     });

@@ -91,7 +91,7 @@ impl UringWorld {
         }
     }
 
-    /// W1 to W4, without a timeout; returns the number of events.
+    /// Waits for events without a timeout, and returns their number (W1 to W4).
     fn wait(&self) -> usize {
         loop {
             let (mut table, mut events) = (self.table.lock(), Events::new(8));
