@@ -198,7 +198,8 @@ impl Builder {
     /// that replaces a worker inside [`block_in_place`](crate::task::block_in_place).
     ///
     /// This number is also a second, separate limit: at most this many polls may block at once
-    /// without a worker, after theirs was handed off ([`Preemption`](super::Preemption)).
+    /// without a worker, after theirs was handed off ([`Preemption`](super::Preemption)). Plus the
+    /// number of workers, it also limits the threads that replace workers in `block_in_place`.
     ///
     /// # Panics
     ///

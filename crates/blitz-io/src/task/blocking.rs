@@ -111,8 +111,9 @@ where
 /// Inside the function, [`Handle::block_on`](crate::runtime::Handle::block_on) may be called, and
 /// no budget applies. In `block_on` of a multi-thread runtime, on a thread of [`spawn_blocking`],
 /// and outside of any runtime, the function is simply called. If the operating system refuses to
-/// start a thread, the function is called as well, and the tasks in the worker's queue wait for
-/// another worker to steal them.
+/// start a thread, or as many threads as permitted replace workers already
+/// ([`max_blocking_threads`](crate::runtime::Builder::max_blocking_threads)), the function is called
+/// as well, and the tasks in the worker's queue wait for another worker to steal them.
 ///
 /// # Panics
 ///

@@ -5,7 +5,7 @@
 //! thread is requested for a core that is left: the core waits in its `Handoff` for a thread that
 //! becomes free. A thread that the monitor requests for the core of a stuck thread is not refused,
 //! and is counted when it arrives. So the count exceeds the bound at most by the number of polls that
-//! are stuck, and one for each core.
+//! are stuck, and by one for each core: the thread that took it over from a poll that has ended since.
 //!
 //! # Protocol
 //! ```text

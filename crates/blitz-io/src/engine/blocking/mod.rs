@@ -7,10 +7,11 @@
 //!
 //! - [`shards`] is the queue; [`thread_set`] decides which threads are woken, started and ended;
 //!   [`idle_threads`] holds the sleeping threads; [`registry`] assigns slots and joins threads.
+//! - [`core_threads`] bounds the threads that run cores which their workers left.
 //! - [`stop`] ends the pool and reports what it waits for.
 //!
 //! A thread of the pool may become a worker: when a worker blocks in place, an idle thread (or a
-//! new one, beyond the cap, because it replaces the blocked worker) runs its core. And a worker
+//! new one, not counted in the cap but bounded by `core_threads`) runs its core. And a worker
 //! that lost its core becomes a thread of the pool, if there is room. Threads that run a core do
 //! not count as threads of the pool, because no job may wait for them.
 

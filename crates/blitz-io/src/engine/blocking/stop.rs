@@ -38,6 +38,10 @@ const REPORTS: [Duration; 3] =
 /// person notices a shutdown that waits for longer in any case.
 const HELP_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The number of threads beyond the cap that one shutdown starts for queued jobs: as many as it
+/// starts for destructors. Picked, not measured.
+const MAX_HELPERS: u32 = 64;
+
 impl BlockingPool {
     /// Stops the pool: steps S1 and S2.
     pub(crate) fn stop(&self) {
@@ -51,8 +55,8 @@ impl BlockingPool {
         // A job or a hook may shut down its own runtime, so it must not wait for itself.
         let caller = self.caller_kind();
         let own = u32::from(caller == CallerKind::Inside);
-        let jobs = Cell::new(usize::MAX);
-        let wait = |until| self.wait_and_help(&jobs, own, until);
+        let (jobs, helpers) = (Cell::new(usize::MAX), Cell::new(0));
+        let wait = |until| self.wait_and_help(&jobs, &helpers, own, until);
         if !self.wait_and_report(pool, deadline, wait) {
             return false;
         }
@@ -68,10 +72,11 @@ impl BlockingPool {
 
     /// Waits until no more than `own` threads are left. If none of the queued jobs was taken since
     /// the last check, the running jobs may wait for them, so a thread beyond the cap runs the
-    /// queue. Returns false if the time is over first.
+    /// queue; there are at most [`MAX_HELPERS`]. Returns false if the time is over first.
     fn wait_and_help(
         self: &Arc<Self>,
         jobs: &Cell<usize>,
+        helpers: &Cell<u32>,
         own: u32,
         until: Option<Instant>,
     ) -> bool {
@@ -84,7 +89,9 @@ impl BlockingPool {
                 return false;
             }
             let queued = self.queue.len();
-            if queued > 0 && jobs.replace(queued) == queued {
+            let is_stuck = queued > 0 && jobs.replace(queued) == queued;
+            if is_stuck && helpers.get() < MAX_HELPERS {
+                helpers.set(helpers.get() + 1);
                 self.start_helper();
             }
         }

@@ -17,7 +17,8 @@
 //!
 //! *Push* writes the slot, then `tail`, then reads `limit`: two stores and one load. *Pop* sets
 //! `tail` to the index of the job, then reads `guard`: if that is not above the index, the job
-//! belongs to the owner, even if it is the last one. Neither has a read-modify-write or a fence.
+//! belongs to the owner, even if it is the last one. Neither has a read-modify-write, nor a fence
+//! where there is `membarrier` (`light` in O2 is then a fence for the compiler only).
 //!
 //! ```text
 //! The owner pops index t        A thief takes without waiting for the owner

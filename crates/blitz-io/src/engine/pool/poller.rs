@@ -5,8 +5,8 @@
 //! One of the sleeping workers is the *poller*: it sleeps in the driver, where there is one, until
 //! an event comes, and for the wheel of the threads without a core; and no longer than 5 ms past
 //! the next deadline of any other wheel, because its core may be stuck in a poll. That is its
-//! *role*, which any worker may take: the first that falls asleep while no other has it. `park`
-//! decides which worker sleeps where. A worker that is awake does *maintenance* whenever its coarse
+//! *role*, which any worker may take: the first that falls asleep while no other has it, unless it is
+//! *spared* (see `park`, which decides where a worker sleeps). A worker that is awake does *maintenance* whenever its coarse
 //! clock says so: it checks its wheel and fires timers, and polls the driver if no other thread
 //! does.
 //!

@@ -18,8 +18,9 @@
 //! for that, than `max_blocking_threads` plus the number of cores (`blocking/core_threads.rs`). Past
 //! that, or if the system has no thread, the core lies there until its worker comes back for it
 //! (H4), or until another thread takes it that has lost its core, or came too late for one, if the
-//! bound permits that by then. So of any number of tasks that block in place at once about
-//! `max_blocking_threads` do at a time, and the others wait for them.
+//! bound permits that by then. So of any number of tasks that block in place at once
+//! at most `max_blocking_threads` plus twice the number of workers do at a time, besides stuck polls,
+//! and the others wait for them (docs/design/bounds.md).
 //!
 //! A core that was taken from a thread that is stuck in a poll (`preempt`) is left in a `Handoff`
 //! in the same way, by the thread that took it; H4 is done at the end of that poll.

@@ -8,7 +8,7 @@
 //! is handed off to another thread, with all tasks that are queued in it. The stuck thread
 //! continues its poll under the operating system's scheduler, without a core. When the poll ends,
 //! the thread schedules its task, if it was woken in its poll, as any outside thread would, and
-//! becomes a thread of the blocking pool, or takes its core back if no other thread has claimed it.
+//! takes its core back if no other thread has claimed it, or becomes a thread of the blocking pool.
 //!
 //! A thread that is requested to take over a core or a task may hang in the user's
 //! `on_thread_start` hook. Then another thread is requested ([`unclaimed`]).

@@ -9,7 +9,7 @@
 //! By the wall clock every poll is slow on an overloaded machine, and one thread more would make it
 //! worse. So a thread that computes is overdue when it has *used* half a slice of processor time
 //! (and a whole slice has passed); a thread that is blocked is overdue after a slice during which
-//! the monitor has run; and a thread that is runnable but not scheduled is not overdue.
+//! the monitor has run; and a thread that is runnable is not overdue until it has used half a slice.
 //!
 //! # The monitor's own clock
 //! In a process that was stopped (by a debugger, a suspended laptop, a control group out of quota)

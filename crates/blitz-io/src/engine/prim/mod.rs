@@ -98,7 +98,7 @@ pub(crate) use const_unless_loom;
 ///
 /// A negative control is the same source with one ordering, fence or check taken away:
 /// `cargo xtask model --weaken` builds the models once, runs them once per name found in the
-/// source with `BLITZ_WEAKEN=name`, and expects a model to fail each time. Sanitizer builds know
+/// source (20 names, or all with `--full`) with `BLITZ_WEAKEN=name`, and expects a model to fail each time. Sanitizer builds know
 /// the names too, so that `cargo xtask sanitize` can check that a planted bug is reported before
 /// it trusts a clean run. In a normal build this is `false` and folds away.
 macro_rules! weakened {

@@ -19,7 +19,7 @@ use blitz_io::{
     task,
 };
 
-use crate::support::{on_drop::OnDrop, runtimes::one_thread_with_drivers, watchdog};
+use crate::support::{gate::Gate, on_drop::OnDrop, runtimes::one_thread_with_drivers, watchdog};
 
 /// The ways to end a runtime.
 #[derive(Debug, Clone, Copy)]
@@ -342,6 +342,31 @@ fn a_job_that_waits_for_a_queued_one_does_not_keep_the_end() {
         let got = job.blocking_join().unwrap().map_err(|error| error.is_cancelled());
         assert!(matches!(got, Ok(7) | Err(true)), "{got:?}");
     }
+}
+
+/// The jobs block until all of the threads that may run them do. It takes 50 ms for each helper.
+#[test]
+fn helpers_for_queued_jobs_at_the_end_are_bounded() {
+    const HELPERS: usize = 64;
+    let _watch = watchdog::start_for(Duration::from_secs(60));
+    let mut builder = Builder::new_multi_thread();
+    let rt = builder.worker_threads(1).max_blocking_threads(1).build().unwrap();
+    let (gate, running) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..2 * HELPERS {
+        let (gate, running) = (gate.clone(), running.clone());
+        rt.spawn_blocking(move || {
+            running.fetch_add(1, SeqCst);
+            gate.block();
+        });
+    }
+    let ends = std::thread::spawn(move || drop(rt));
+    watchdog::until(|| running.load(SeqCst) > HELPERS);
+    // Time in which six more helpers would be started.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(running.load(SeqCst), 1 + HELPERS, "the thread of the pool, and the helpers");
+    gate.open();
+    ends.join().unwrap();
+    assert_eq!(running.load(SeqCst), 2 * HELPERS, "all jobs were run");
 }
 
 #[test]

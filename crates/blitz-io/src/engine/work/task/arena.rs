@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! on a thread that holds its arena   off the list, onto the free list of its size
-//! on a thread that holds another     into that arena's outbox; a full outbox is pushed
+//! on a thread that holds another     into the outbox of the arena it holds; if full, pushed
 //!                                    onto `returned` of the cells' arena as one chain
 //! on any other thread                pushed onto `returned` alone
 //! the holder, now and then           takes all of `returned`, frees it as its own (a *sweep*)

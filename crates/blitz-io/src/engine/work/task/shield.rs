@@ -26,7 +26,7 @@ pin_project! {
 /// completes or is dropped.
 ///
 /// An [`abort`](crate::task::JoinHandle::abort) that comes meanwhile takes effect
-/// at the next `.await` outside of every shield. Shields nest. Outside of a task
+/// at the next `.await` that has to wait outside of every shield. Shields nest. Outside of a task
 /// a shield has no effect. If the future is polled by another task than before,
 /// the shield moves to that task.
 ///

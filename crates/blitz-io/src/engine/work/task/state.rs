@@ -32,8 +32,8 @@
 //! - *One runner*: only the thread that set RUNNING clears it or sets COMPLETE.
 //! - *One entry*: QUEUED is set by one thread, which schedules the task once, and
 //!   cleared by the one thread that takes that entry out again.
-//! - *Memory*: the task's cell is returned to its arena by the one operation after which
-//!   references are zero and QUEUED is clear.
+//! - *Memory*: the task's cell is returned to its arena by the one operation that gives up the
+//!   last reference while QUEUED is clear. (`unref` and `complete_alone` may leave the count at one.)
 //!
 //! # Rejected
 //! A wake that finds the task queued and only loads the word: the thread that polls the task could
