@@ -153,7 +153,11 @@ fn a_panic_in_one_half_makes_the_other_half_panic() {
     let (mut reader, mut writer): (ReadHalf<Pinned>, WriteHalf<Pinned>) = split(Pinned::default());
     panic_of(AssertUnwindSafe(|| now(writer.shutdown())));
     let caught = panic_of(AssertUnwindSafe(|| now(reader.read(&mut [0]))));
-    assert!(caught.message.contains("an earlier call of the shared value panicked"), "{}", caught.message);
+    assert!(
+        caught.message.contains("an earlier call of the shared value panicked"),
+        "{}",
+        caught.message
+    );
 }
 
 #[test]
